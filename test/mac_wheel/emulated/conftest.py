@@ -17,8 +17,8 @@ from fork_tool.mac_library.symbols import system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from mac_code.loaded import Inputs, Loaded
-from mac_code.programs import in_child, run_all_natively
 from mac_code.process import LIBSYSTEM, PYTHON, Source
+from mac_code.programs import in_child, run_all_natively
 from mac_code.runtime import build_runtime, LIBCXX
 from mac_code.system import MacProcess
 from mac_code.tables import Probe

@@ -23,7 +23,7 @@ def run_all(loaded: Loaded, inputs: Inputs, macos: str) -> dict[str, Any]:
         messages = Messages()
         programs = MacPrograms(loaded, inputs, messages)
         found = {name: programs.run(name) for name in NAMES}
-        return found | {"messages": messages.report()}
+        return found | {"messages": messages.report(), "others": programs.bridge.calls.count_of_others}
 
     return in_child(run, macos)
 
@@ -37,8 +37,13 @@ def test_programs_are_as_natively(
         assert found[name]["content"] and found[name]["content"] == wanted[name]["content"], name
         assert sequence(found[name]) == sequence(wanted[name]), name
         assert releases(found[name]) == releases(wanted[name]), name
+    # Of the completion handlers of replays, and of the graph that is encoded ahead.
+    assert found["others"]
     sent = {name: len(found[name]["sequence"]) for name in NAMES}
-    loaded.report.setdefault("programs_as_natively", {})[f"macOS {macos}"] = found["messages"] | {"messages": sent}
+    loaded.report.setdefault("programs_as_natively", {})[f"macOS {macos}"] = found["messages"] | {
+        "blocks_of_other_threads": found["others"],
+        "messages_in_order": sent,
+    }
     if macos == "14.5":
         # The code takes other ways there.
         other = native_results("15.2")
@@ -119,12 +124,26 @@ SIZES = "dispatchThreads:threadsPerThreadgroup:"
             "argument 1 of -[SimulatedComputeCommandEncoder setComputePipelineState:]: a message was sent to 0x3, which is no object",
         ),
         (
+            lambda programs: send_message(programs, encoder(programs), "hash"),
+            {},
+            "no source says what -[SimulatedComputeCommandEncoder hash] takes",
+        ),
+        (
             lambda programs: send_message(programs, encoder(programs), "noMethod"),
             {},
             "the simulator does not have -[SimulatedComputeCommandEncoder noMethod]",
         ),
     ],
-    ids=["wrong type", "wrong struct", "struct by value", "released", "released twice", "no object", "no method"],
+    ids=[
+        "wrong type",
+        "wrong struct",
+        "struct by value",
+        "released",
+        "released twice",
+        "no object",
+        "unknown",
+        "no method",
+    ],
 )
 def test_planted_fault_is_seen(
     loaded: Loaded, inputs: Inputs, fault: Fault, planted: dict[str, str], said: str
@@ -148,7 +167,23 @@ def test_struct_by_its_address_is_taken(loaded: Loaded, inputs: Inputs) -> None:
 
 def test_error_of_the_simulator_is_named(loaded: Loaded, inputs: Inputs) -> None:
     """An exception cannot pass from native code to the machine: it ends the program."""
-    length = lambda programs: send_message(programs, encoder(programs), "setThreadgroupMemoryLength:atIndex:", 3, 0)  # noqa: E731
+
+    def run() -> dict[str, Any]:
+        programs = MacPrograms(loaded, inputs, Messages())
+        return {"answer": send_message(programs, encoder(programs), "setThreadgroupMemoryLength:atIndex:", 3, 0)}
+
     with pytest.raises(Failed, match="(?s)SIGABRT.*setThreadgroupMemoryLength") as failure:
-        in_child(lambda: {"answer": length(MacPrograms(loaded, inputs, Messages()))})
+        in_child(run)
     loaded.seen(str(failure.value).splitlines()[0])
+
+
+def test_other_values_are_seen(loaded: Loaded, inputs: Inputs, native_results: Callable[[str], dict[str, Any]]) -> None:
+    def run() -> dict[str, Any]:
+        programs = MacPrograms(loaded, inputs, Messages())
+        send = programs.native.send
+        other = lambda graph, _selector, tensor, _axis, _name: send(graph, "reLUWithTensor:name:", tensor, 0)  # noqa: E731
+        programs.bridge.answers["softMaxWithTensor:axis:name:"] = other
+        return programs.run("softmax")
+
+    assert in_child(run)["content"] != native_results("15.2")["softmax"]["content"]
+    loaded.seen("other values")

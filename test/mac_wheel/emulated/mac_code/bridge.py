@@ -24,9 +24,14 @@ _FORMATS = ("stringWithFormat:",)
 _DESTROYED = "SimulatorDestroyedObject"
 # Functions that mean the same there, with the number of their arguments.
 _SAME = {
-    **{"objc_autoreleasePoolPush": 0, "objc_autoreleasePoolPop": 1, "sel_getName": 1},
-    **{"NSClassFromString": 1, "MTLCopyAllDevices": 0, "MTLCreateSystemDefaultDevice": 0},
-    **{"dispatch_get_specific": 1, "dispatch_queue_create": 2, "dispatch_release": 1},
+    "_objc_autoreleasePoolPush": 0,
+    "_objc_autoreleasePoolPop": 1,
+    "_getpid": 0,
+    "_sel_getName": 1,
+    "_NSClassFromString": 1,
+    "_MTLCopyAllDevices": 0,
+    "_dispatch_get_specific": 1,
+    "_dispatch_queue_create": 2,
 }
 Function = Callable[..., int | None]
 
@@ -51,7 +56,6 @@ class Bridge:
         # Messages that are answered here.
         self.answers: dict[str, Callable[..., int]] = {}
         self.functions: dict[str, Function] = {
-            **{f"_{name}": self._same(name, count) for name, count in _SAME.items()},
             "_objc_msgSend": self._message,
             "_objc_msgSendSuper2": self._message_to_super,
             "_objc_alloc": lambda kind: self._plain(kind, "alloc"),
@@ -62,6 +66,7 @@ class Bridge:
             "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
             "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
             "_snprintf": self._snprintf,
+            "_pthread_cond_wait": self._wait,
             "_dispatch_queue_set_specific": self._set_specific,
         }
         retains, releases = self.machine.trap("_objc_retain"), self.machine.trap("_objc_release")
@@ -101,6 +106,10 @@ class Bridge:
         name = self.machine.trap_name(address)
         if not name:
             return self.calls.native_code(address)
+        if name in _SAME:
+            registers = (self.machine.register(X0 + number) for number in range(_SAME[name]))
+            self.calls.leave(self.native(name[1:], *registers))
+            return True
         if name not in self.functions:
             return False
         function = self.functions[name]
@@ -109,11 +118,6 @@ class Bridge:
         if function not in (self._message, self._message_to_super):
             self.calls.leave(result)
         return True
-
-    def _same(self, name: str, count: int) -> Function:
-        # The number of parameters tells how many registers are read.
-        call = lambda *arguments: self.native(name, *arguments)  # noqa: E731
-        return (lambda: call(), lambda a: call(a), lambda a, b: call(a, b))[count]
 
     def _plain(self, receiver: int, name: str) -> int:
         """A message for which macOS has a function; the receiver may be a block of the machine."""
@@ -143,6 +147,11 @@ class Bridge:
         if destructor:
             raise Stopped("dispatch_queue_set_specific has a destructor, which the bridge does not call")
         self.native("dispatch_queue_set_specific", queue, key, context, 0)
+
+    def _wait(self) -> int:
+        # One of the blocks that wait here may end it; it may return without a reason, too.
+        self.calls.do_next()
+        return 0
 
     def _snprintf(self, to: int, size: int, text: int) -> int:
         content = formatted(self.machine, self.machine.text(text), self.calls.stack).encode()
@@ -198,6 +207,7 @@ class Bridge:
             count = len(kind.arguments)
             self.calls.leave(self.answers[name](*(self.machine.register(X0 + each) for each in range(count))))
             return
+
         def check(values: Sequence[Any]) -> None:
             for number, (each, value) in enumerate(zip(kind.arguments[2:], values[2:]), 1):
                 if each.is_object and value.value:

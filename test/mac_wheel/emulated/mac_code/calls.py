@@ -3,18 +3,20 @@
 import ctypes
 import struct
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from unicorn import arm64_const as arm64
 
-from mac_code.encodings import Place, place_of_result, places, put, signature, Signature, take
+from mac_code.encodings import Place, place_of_result, places, put, Signature, signature, take
 from mac_code.machine import Machine, Stopped
 from mac_code.native import Native
 
 X0, X8 = arm64.UC_ARM64_REG_X0, arm64.UC_ARM64_REG_X8
 _SP, _LR, _PC = arm64.UC_ARM64_REG_SP, arm64.UC_ARM64_REG_LR, arm64.UC_ARM64_REG_PC
+# In seconds.
+_LONGEST_WAIT = 60
 _HAS_HELPERS, _HAS_SIGNATURE = 1 << 25, 1 << 30
 _WORD = ctypes.c_uint64
 
@@ -50,9 +52,9 @@ class Calls:
         self.machine, self.native, self._helpers = machine, native, helpers
         self._thread = threading.get_ident()
         # What other threads want to be done here.
-        self._waiting: deque[Callable[[], object]] = deque()
-        # Whether such work is running.
-        self.of_others = False
+        self._waiting: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        # Whether such work is running, and how many blocks there were.
+        self.of_others, self.count_of_others = False, 0
         # An error in a call that came from native code.
         self._failure: BaseException | None = None
         # Native code keeps pointers to these.
@@ -190,11 +192,12 @@ class Calls:
             self.native("objc_retain", each)
 
         def later() -> None:
+            self.count_of_others += 1
             self.on_machine(invoke_of(block), kind, (block, *values))
             for each in objects:
                 self.native("objc_release", each)
 
-        self._waiting.append(later)
+        self._waiting.put(later)
         return None
 
     def _block_copied(self, to: int, source: int) -> None:
@@ -203,16 +206,24 @@ class Calls:
 
     def _block_disposed(self, native: int) -> None:
         block = _Block.from_address(native).emulated
-        self._waiting.append(lambda: self.machine.call(self._helpers["release"], block))
+        self._waiting.put(lambda: self.machine.call(self._helpers["release"], block))
         if threading.get_ident() == self._thread:
             self.do_waiting()
 
     def do_waiting(self) -> None:
         """Run what other threads have left for this one."""
+        while not self._waiting.empty():
+            self.do_next()
+
+    def do_next(self) -> None:
+        """Run the next of it; wait if there is none."""
+        try:
+            work = self._waiting.get(timeout=_LONGEST_WAIT)
+        except Empty:
+            raise Stopped(f"nobody ends the wait of {self.machine.caller}") from None
         of_others, self.of_others = self.of_others, True
         try:
-            while self._waiting:
-                self._waiting.popleft()()
+            work()
         finally:
             self.of_others = of_others
 

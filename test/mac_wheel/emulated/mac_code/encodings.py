@@ -10,11 +10,9 @@ from unicorn import arm64_const as arm64
 
 from mac_code.machine import Machine
 
-_SCALARS: dict[str, Any] = {
-    **{"c": ctypes.c_int8, "C": ctypes.c_uint8, "s": ctypes.c_int16, "S": ctypes.c_uint16},
-    **{"i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64},
-    **{"B": ctypes.c_uint8, "f": ctypes.c_float, "d": ctypes.c_double},
-}
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_SCALARS: dict[str, Any] = {code: getattr(ctypes, f"c_{name}") for code, name in zip("cCsSiIqQ", _INTEGERS)}
+_SCALARS |= {"B": ctypes.c_uint8, "f": ctypes.c_float, "d": ctypes.c_double}
 _QUALIFIERS = "rnNoORVAj"
 _BRACKETS = {"{": "}", "[": "]", "(": ")", "<": ">", '"': '"'}
 # Arguments in each kind of register; a larger struct than this is passed by its address.
@@ -143,11 +141,11 @@ def _skipped(text: str, at: int) -> int:
 
 
 class Place(NamedTuple):
-    """Where an argument is: `count` registers of a kind, or at an offset on the stack."""
+    """Where an argument is: registers of a kind, or bytes at an offset on the stack."""
 
     kind: str
     first: int
-    count: int
+    amount: int
 
 
 def places(types: Sequence[Type]) -> tuple[list[Place], int]:
@@ -176,13 +174,13 @@ def place_of_result(result: Type) -> Place:
 def take(machine: Machine, each: Type, place: Place, stack: int) -> Any:
     """Read a value, as ctypes passes it."""
     if place.kind == "v":
-        size = each.size // place.count
-        content = b"".join(_vector(machine, place.first + number)[:size] for number in range(place.count))
+        size = each.size // place.amount
+        content = b"".join(_vector(machine, place.first + number)[:size] for number in range(place.amount))
     elif place.kind == "x":
-        numbers = (machine.register(arm64.UC_ARM64_REG_X0 + place.first + number) for number in range(place.count))
-        content = struct.pack(f"<{place.count}Q", *numbers)
+        numbers = (machine.register(arm64.UC_ARM64_REG_X0 + place.first + number) for number in range(place.amount))
+        content = struct.pack(f"<{place.amount}Q", *numbers)
     else:
-        content = machine.read(stack + place.first, place.count)
+        content = machine.read(stack + place.first, place.amount)
     if each.by_address:
         content = machine.read(int.from_bytes(content[:8], "little"), each.size)
     return each.ctype.from_buffer_copy(content)
@@ -192,12 +190,12 @@ def put(machine: Machine, each: Type, place: Place, stack: int, value: Any) -> N
     """Write a value; one that is passed by address needs its content in memory first."""
     content = bytes(value)
     if place.kind == "v":
-        size = each.size // place.count
-        for number in range(place.count):
+        size = each.size // place.amount
+        for number in range(place.amount):
             part = content[number * size : (number + 1) * size].ljust(8, b"\0")
             machine.set_register(arm64.UC_ARM64_REG_D0 + place.first + number, int.from_bytes(part, "little"))
     elif place.kind == "x":
-        for number in range(place.count):
+        for number in range(place.amount):
             part = content[number * 8 : (number + 1) * 8]
             # As Apple's callers do, a small number fills its register.
             signed = each.code in "csiq"

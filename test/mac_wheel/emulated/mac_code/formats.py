@@ -35,6 +35,6 @@ def formatted(machine: Machine, text: str, stack: int) -> str:
             (value,) = struct.unpack("<d", content)
         elif kind in "sp":
             value = machine.text(int.from_bytes(content, "little")) if kind == "s" else hex(value)
-        return f"%{flags}{'s' if kind == 'p' else kind}" % value
+        return str(f"%{flags}{'s' if kind == 'p' else kind}" % value)
 
     return _CONVERSION.sub(convert, text)

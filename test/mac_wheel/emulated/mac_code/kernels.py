@@ -1,6 +1,6 @@
 """The wheel's compiled Metal kernels: libtorch_cpu has them for a GPU, the simulator compiles the same from their source."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mac_code.bridge import Bridge
@@ -29,12 +29,12 @@ class Kernels:
         bridge.functions["_dispatch_data_create"] = self._data
         bridge.answers["newLibraryWithData:error:"] = self._library
         above = self._native.object_class("NSObject")
-        self._class = self._native.new_class(f"SimulatedLibrary{SUFFIX}", above, self._native("class_getInstanceSize", above))
-        methods = (self._function, self._names, lambda receiver, selector: self._device)
+        self._class = self._native.new_class(
+            f"SimulatedLibrary{SUFFIX}", above, self._native("class_getInstanceSize", above)
+        )
+        methods: tuple[Callable[..., int], ...] = (self._function, self._names, lambda *_: self._device)
         for (name, encoding), method in zip(_METHODS.items(), methods):
-            self._native.add_method(
-                self._class, name, encoding, bridge.calls.function(signature(encoding), method)
-            )
+            self._native.add_method(self._class, name, encoding, bridge.calls.function(signature(encoding), method))
         self._native("objc_registerClassPair", self._class)
 
     def _image_name(self, number: int) -> int:

@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from apple_check import same
-from apple_facts import load, OF_THE_BACKEND, UNCONFIRMED
+from apple_facts import ASKED_FOR, Fact, load, UNCONFIRMED
 from mac_code.encodings import Signature, signature
 from mac_code.machine import Stopped
 
-_CONFIRMED_BY_NONE = {method.split()[1].rstrip("]") for method in UNCONFIRMED["methods"]} | OF_THE_BACKEND
+# Selectors whose types no source says, by the lists that are kept by hand.
+_LISTED = {method.split()[1].rstrip("]") for method in UNCONFIRMED["methods"]} | ASKED_FOR
 
 
 class Messages:
@@ -18,7 +19,7 @@ class Messages:
         """`planted` are wrong encodings, by selector."""
         self._planted = planted or {}
         # By sign and selector; the simulator's classes have other names than Apple's.
-        self._facts = defaultdict(list)
+        self._facts: defaultdict[str, list[Fact]] = defaultdict(list)
         for key, facts in load().methods.items():
             self._facts[key[0] + key.split()[1].rstrip("]")] += facts
         self.counts: Counter[str] = Counter()
@@ -38,12 +39,12 @@ class Messages:
 
     def _check(self, title: str, selector: str, ours: tuple[str, ...]) -> None:
         known = self._facts[title[0] + selector]
-        matching = [
-            each for each in known if len(each.types) == len(ours) and all(map(same, ours, each.types))
-        ]
+        matching = [each for each in known if len(each.types) == len(ours) and all(map(same, ours, each.types))]
         if known and not matching:
             said = f"{' '.join(known[0].types)} by {known[0].source}"
             raise Stopped(f"{title} is {' '.join(ours)} here and {said}")
+        if not known and selector not in _LISTED:
+            raise Stopped(f"no source says what {title} takes")
         if not known:
             self.unconfirmed[title] += 1
 

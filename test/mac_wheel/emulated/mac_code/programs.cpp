@@ -80,6 +80,43 @@ void replays() {
   }
 }
 
+// The same with replays that another thread encodes.
+void ahead() {
+  const auto given = input({4, 5}).to(at::kMPS), weight = input({5, 3}).to(at::kMPS);
+  const auto step = [&] { return at::softmax(at::mm(given, weight), -1); };
+  step();
+  at::mps::MPSCommandGraph graph(/*keep_graph=*/false, /*encode_ahead=*/2);
+  graph.captureBegin();
+  const auto taken = step();
+  graph.captureEnd();
+  for (int number = 1; number <= 3; number++) {
+    given.copy_(input({4, 5}, number));
+    graph.replay();
+    result(taken);
+  }
+}
+
+// Indices, sorts, sums and other operators.
+void operators() {
+  const auto given = input({4, 5}).to(at::kMPS), other = input({4, 5}, 5).to(at::kMPS);
+  const auto indices = at::tensor({2, 0, 3}).to(at::kMPS);
+  result(given.index_select(0, indices));
+  result(given.index({indices}));
+  result(std::get<0>(given.sort(-1)));
+  result(given.cumsum(0));
+  result(at::cat({given, other}));
+  result(at::where(given > other, given, other));
+  result(given.sum(0));
+  result(given.t().contiguous());
+  result(at::layer_norm(given, {5}));
+  result(at::bitwise_xor(indices, indices + 5));
+  result(at::gelu(given).to(at::kHalf));
+  result(given.masked_fill(given < 0, 2));
+  result(at::max_pool2d(input({1, 2, 6, 6}).to(at::kMPS), {2, 2}));
+  result(at::upsample_bilinear2d(input({1, 2, 6, 6}).to(at::kMPS), {9, 9}, false));
+  result(at::embedding(given, indices));
+}
+
 struct {
   const char* name;
   void (*run)();
@@ -92,6 +129,8 @@ struct {
     {"softmax", softmax},
     {"random", random},
     {"replays", replays},
+    {"ahead", ahead},
+    {"operators", operators},
 };
 
 } // namespace

@@ -20,7 +20,7 @@ from mac_code.messages import Messages
 from mac_code.native import Native
 
 # In programs.cpp.
-NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays")
+NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
 _BACKEND = "CMakeFiles/backend_"
 Job = Callable[[], dict[str, Any]]
 

@@ -115,12 +115,12 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         wanted = [bench.pin.tools, *texts, str(torch), words_of_this]
         fill_once(folder / name, wanted, partial(build_extension, name=name))
     native = _for_simulator(folder / "native", bench.project.layout.simulator_build, extensions["programs"])
-    names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib")
-    made = (folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib"))
-    return Runtime(*made, *native)
+    names = ["base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib"]
+    names += ["probe/libprobe.dylib", "programs/libprograms.dylib"]
+    return Runtime(*(folder / name for name in names), *native)
 
 
-def _for_simulator(folder: Path, simulator: Path, programs: Sequence[Path]) -> tuple[Path, Path]:
+def _for_simulator(folder: Path, simulator: Path, programs: Sequence[Path]) -> list[Path]:
     description = (simulator / "mps_simulator.json").read_text()
     torch = Path(json.loads(description)["wheel"])
     words = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
@@ -137,4 +137,4 @@ def _for_simulator(folder: Path, simulator: Path, programs: Sequence[Path]) -> t
             subprocess.run([*command, "-o", str(new / name)], check=True)
 
     fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace))], build)
-    return folder / "libprograms.so", folder / "libtrace.so"
+    return [folder / name for name in commands]

@@ -18,7 +18,9 @@ _CLASSES |= dict(enumerate((ascii_uppercase, hexdigits, " \t", _GRAPH + " "), 15
 _ASCII = [chr(number) for number in range(0x80)]
 _CLASS_OF = [sum(1 << bit for bit, members in _CLASSES.items() if char in members) for char in _ASCII]
 _RUNES = (_CLASS_OF, [ord(char.lower()) for char in _ASCII], [ord(char.upper()) for char in _ASCII])
-_SYSTEM = dict.fromkeys(("hw.physicalcpu", "hw.logicalcpu", "hw.physicalcpu_max", "hw.logicalcpu_max"), 4) | {"hw.packages": 1}
+_SYSTEM = dict.fromkeys(("hw.physicalcpu", "hw.logicalcpu", "hw.physicalcpu_max", "hw.logicalcpu_max"), 4) | {
+    "hw.packages": 1
+}
 VARIABLES: dict[str, bytes | int] = {
     "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
     "__DefaultRuneLocale": bytes(60) + b"".join(struct.pack("<128I512x", *part) for part in _RUNES),
