@@ -1,12 +1,14 @@
 """Arguments and results cross the bridge as the compilers of both sides pass them."""
 
 import ctypes
+import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mac_code.calls import Calls
+from mac_code.calls import Calls, invoke_of
 from mac_code.encodings import signature
 from mac_code.loaded import Inputs, Loaded
 from mac_code.messages import Messages
@@ -104,3 +106,55 @@ def test_results_of_native_code(inputs: Inputs, loaded: Loaded, expected: dict[s
         return seen_on_machine(programs)
 
     assert run_with(inputs, loaded, work) == b"".join(expected[name] for name in RESULTS)
+
+
+CALLED = [1 * 1000 + 8, 2 * 1000 + 8, 3 * 1000 + 8]
+
+
+def numbers(content: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(content) // 8}q", content))
+
+
+def test_block_of_the_machine(inputs: Inputs, loaded: Loaded) -> None:
+    """Native code keeps it, and what it captured lives until then."""
+
+    def work(programs: MacPrograms, library: Any) -> bytes:
+        keep = as_function(programs, library.mac_code_keep_block, "v@?")
+        programs.call("give_block", keep)
+        assert programs.call("live") == 1
+        library.mac_code_drop_block()
+        programs.bridge.calls.raise_failure()
+        assert programs.call("live") == 0
+        # The machine has noted the variable after two calls.
+        return seen_natively(library) + seen_on_machine(programs)
+
+    assert numbers(run_with(inputs, loaded, work)) == [*CALLED, 2]
+
+
+def test_block_of_native_code(inputs: Inputs, loaded: Loaded) -> None:
+    def work(programs: MacPrograms, library: Any) -> bytes:
+        target, kind = programs.image.address("_mac_code_call_block"), signature("v@?")
+        call = lambda block: programs.bridge.calls.on_machine(target, kind, (block,))  # noqa: E731
+        library.mac_code_give_block(programs.bridge.calls.function(kind, call))
+        programs.bridge.calls.raise_failure()
+        return seen_on_machine(programs) + seen_natively(library)
+
+    assert numbers(run_with(inputs, loaded, work)) == [CALLED[0], 1]
+
+
+def test_block_on_another_thread_runs_here(inputs: Inputs, loaded: Loaded) -> None:
+    def work(programs: MacPrograms, library: Any) -> bytes:
+        calls, here = programs.bridge.calls, threading.get_ident()
+        seen: list[bool] = []
+        programs.bridge.functions["_native"] = lambda: seen.append(threading.get_ident() == here)
+        block = programs.call("plain_block", programs.machine.trap("_native"))
+        native = calls.native_block(block)
+        function = signature("v@?").function(invoke_of(ctypes.addressof(native)))
+        thread = threading.Thread(target=function, args=(ctypes.addressof(native),))
+        thread.start()
+        thread.join()
+        assert seen == []
+        calls.do_waiting()
+        return bytes(seen)
+
+    assert run_with(inputs, loaded, work) == b"\1"

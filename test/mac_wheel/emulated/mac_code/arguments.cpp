@@ -64,3 +64,69 @@ RETURNS(floats, Floats, {1.5f, 2.5f, 3.5f})
 RETURNS(doubles, Doubles, {4.5, 5.5, 6.5, 7.5})
 RETURNS(char, char, -6)
 RETURNS(float, float, 8.5f)
+
+// Blocks in both directions.
+
+using Block = long (^)(Triple, float);
+
+namespace {
+
+int live = 0;
+
+struct Counted {
+  Counted() { live++; }
+  Counted(const Counted&) { live++; }
+  ~Counted() { live--; }
+};
+
+} // namespace
+
+/// How many captured objects are there.
+SHARED int mac_code_live() {
+  return live;
+}
+
+/// Calls a block of the other side.
+SHARED void mac_code_call_block(Block block) {
+  note(block({1, 2, 3}, 4.5f));
+}
+
+/// Gives a block to a function of the other side, which may keep it.
+SHARED void mac_code_give_block(void (*take)(Block)) {
+  __block long calls = 0;
+  const Counted counted;
+  take(^(Triple sizes, float number) {
+    (void)counted;
+    return ++calls * 1000 + sizes.first + sizes.third + static_cast<long>(number);
+  });
+  note(calls);
+}
+
+namespace {
+
+Block kept = nullptr;
+
+} // namespace
+
+extern "C" void* _Block_copy(const void* block);
+extern "C" void _Block_release(const void* block);
+
+/// Keeps a block and calls it twice.
+SHARED void mac_code_keep_block(Block block) {
+  kept = reinterpret_cast<Block>(_Block_copy(reinterpret_cast<const void*>(block)));
+  mac_code_call_block(kept);
+  mac_code_call_block(kept);
+}
+
+/// Calls the block that was kept, and drops it.
+SHARED void mac_code_drop_block() {
+  mac_code_call_block(kept);
+  _Block_release(reinterpret_cast<const void*>(kept));
+}
+
+/// A block that calls a function.
+SHARED void* mac_code_plain_block(void (*function)()) {
+  return _Block_copy(reinterpret_cast<const void*>(^{
+    function();
+  }));
+}

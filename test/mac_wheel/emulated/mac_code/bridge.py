@@ -50,7 +50,6 @@ class Bridge:
         self.machine.outside = self._outside
         self.classes = OwnClasses(self.machine, native, self.calls)
         self._blocks = {native.address(f"_NSConcrete{kind}Block") for kind in ("Stack", "Malloc", "Global")}
-        self._selectors: dict[int, str] = {}
         # By class and selector.
         self._methods: dict[tuple[int, int], tuple[int, Signature] | None] = {}
         # Messages that are answered here.
@@ -161,9 +160,10 @@ class Bridge:
     # Messages
 
     def selector(self, number: int) -> str:
-        if number not in self._selectors:
-            self._selectors[number] = self.native.text(self.native("sel_getName", number))
-        return self._selectors[number]
+        """The name of a selector of a library that was attached."""
+        if number not in self.native.selectors:
+            raise Stopped(f"a message has no selector at {number:#x}, sent from {self.machine.caller}")
+        return self.native.selectors[number]
 
     def _class_of(self, receiver: int, what: str) -> int:
         if not receiver & 1 and not self.machine.adopt(receiver):

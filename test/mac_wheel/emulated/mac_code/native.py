@@ -23,6 +23,8 @@ class Native:
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         self._all = ctypes.CDLL(None)
         self._functions: dict[tuple[str, int], Callable[..., int]] = {}
+        # The names of all selectors that were asked for here.
+        self.selectors: dict[int, str] = {}
         # Of new classes, which the runtime does not know to be such.
         self._metaclasses: set[int] = set()
 
@@ -52,7 +54,9 @@ class Native:
     # Objects
 
     def selector(self, name: str) -> int:
-        return self("sel_registerName", _address_of(name))
+        number = self("sel_registerName", _address_of(name))
+        self.selectors[number] = name
+        return number
 
     def object_class(self, name: str) -> int:
         """The class of this name, or 0."""

@@ -99,10 +99,11 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
     def build_extension(new: Path, name: str) -> None:
         """Bound to the official libraries, as an extension is."""
         compiler = Compiler(bench, new)
-        words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", f"-I{headers}"]
-        words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{deferred.parent}"]
+        words = ["-std=c++17", "-fblocks", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG"]
+        words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{headers}"]
         # The headers that the series adds.
-        words += [f"-I{headers / 'torch/csrc/api/include'}", "-idirafter", str(bench.checkout / "aten/src")]
+        words += [f"-I{deferred.parent}", f"-I{headers / 'torch/csrc/api/include'}"]
+        words += ["-idirafter", str(bench.checkout / "aten/src")]
         parts = [compiler.compile(each, *words) for each in extensions[name]]
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
@@ -114,27 +115,28 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         texts = [each.read_bytes() for each in (*sources, deferred)]
         wanted = [bench.pin.tools, *texts, str(torch), words_of_this]
         fill_once(folder / name, wanted, partial(build_extension, name=name))
-    native = _for_simulator(folder / "native", bench.project.layout.simulator_build, extensions["programs"])
+    native = _for_this_machine(folder / "native", bench, extensions["programs"])
     names = ["base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib"]
     names += ["probe/libprobe.dylib", "programs/libprograms.dylib"]
     return Runtime(*(folder / name for name in names), *native)
 
 
-def _for_simulator(folder: Path, simulator: Path, programs: Sequence[Path]) -> list[Path]:
+def _for_this_machine(folder: Path, bench: Bench, programs: Sequence[Path]) -> list[Path]:
+    simulator, trace = bench.project.layout.simulator_build, HERE / "trace.c"
     description = (simulator / "mps_simulator.json").read_text()
     torch = Path(json.loads(description)["wheel"])
-    words = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
     of_torch = [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
-    trace = HERE / "trace.cpp"
+    compiler, words = str(simulator / "bin/mps-clang++"), ["-O1", "-shared", "-fPIC", "-w"]
     # The first compiler links with the simulator, of which the other library must know nothing.
     commands = {
-        "libprograms.so": [str(simulator / "bin/mps-clang++"), *words, *of_torch, *map(str, programs)],
-        "libtrace.so": ["clang++-19", *words, str(trace)],
+        "libprograms.so": [compiler, *words, "-std=c++17", *of_torch, *map(str, programs)],
+        "libtrace.so": [str(bench.places.zig), "cc", *words, str(trace)],
     }
 
     def build(new: Path) -> None:
+        environment = os.environ | bench.places.compiler_environment
         for name, command in commands.items():
-            subprocess.run([*command, "-o", str(new / name)], check=True)
+            subprocess.run([*command, "-o", str(new / name)], check=True, env=environment)
 
     fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace))], build)
     return [folder / name for name in commands]
