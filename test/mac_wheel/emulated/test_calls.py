@@ -1,4 +1,4 @@
-"""Arguments and results cross the bridge as the compilers of both sides pass them."""
+"""Arguments, results and blocks cross the bridge as the compilers of both sides pass them."""
 
 import ctypes
 import struct
@@ -8,153 +8,140 @@ from typing import Any
 
 import pytest
 
-from mac_code.calls import Calls, invoke_of
+from mac_code.calls import invoke_of
 from mac_code.encodings import signature
 from mac_code.loaded import Inputs, Loaded
 from mac_code.messages import Messages
 from mac_code.programs import in_child, MacPrograms
 
 TAKE = "dc{Pair=qq}{Triple=qqq}sq{Small=ic}{Pair=qq}csi{F=fff}{D=dddd}{F=fff}dB{Triple=qqq}"
-# By the functions of arguments.cpp.
-RESULTS = {
-    "pair": "{Pair=qq}q",
-    "triple": "{Triple=qqq}q",
-    "floats": "{F=fff}q",
-    "doubles": "{D=dddd}q",
-    "char": "cq",
-    "float": "fq",
-}
+# By the functions of arguments.cpp, which all take a number.
+RESULTS = {"pair": "{Pair=qq}", "triple": "{Triple=qqq}", "floats": "{F=fff}", "doubles": "{D=dddd}"}
+RESULTS |= {"char": "c", "float": "f"}
+# What the block of arguments.cpp returns for the n-th time.
+CALLED = [1008, 2008, 3008]
 
 
-def run_with(inputs: Inputs, loaded: Loaded, work: Callable[[MacPrograms, Any], bytes]) -> bytes:
+class Sides:
+    """The same functions on the machine and natively."""
+
+    def __init__(self, inputs: Inputs, loaded: Loaded):
+        """Each has seen nothing yet."""
+        self.mac = MacPrograms(loaded, inputs, Messages())
+        self.library: Any = ctypes.CDLL(str(inputs.runtime.native_programs))
+        self.library.mac_code_seen.restype = ctypes.c_void_p
+        self.calls = self.mac.bridge.calls
+
+    def native(self, name: str) -> Any:
+        return self.library[f"mac_code_{name}"]
+
+    def seen_natively(self) -> bytes:
+        return ctypes.string_at(self.library.mac_code_seen(), self.library.mac_code_seen_size())
+
+    def seen_on_machine(self) -> bytes:
+        return self.mac.machine.read(self.mac.call("seen"), self.mac.call("seen_size"))
+
+    def as_mac_function(self, name: str, encoding: str) -> int:
+        """A native function as one of macOS."""
+        address = ctypes.cast(self.native(name), ctypes.c_void_p).value or 0
+        self.mac.bridge.functions["_native"] = lambda: self.calls.to_native(address, signature(encoding))
+        return self.mac.machine.trap("_native")
+
+    def as_native_function(self, name: str, encoding: str) -> Any:
+        """A function of the machine as a native one."""
+        kind, address = signature(encoding), self.mac.image.address(f"_mac_code_{name}")
+        return self.calls.function(kind, lambda *values: self.calls.on_machine(address, kind, values))
+
+
+@pytest.fixture
+def seen(inputs: Inputs, loaded: Loaded) -> Callable[[Callable[[Sides], bytes]], bytes]:
     """What the work has seen, done in a copy of the process."""
 
-    def run() -> dict[str, Any]:
-        programs = MacPrograms(loaded, inputs, Messages())
-        library = ctypes.CDLL(str(inputs.runtime.native_programs))
-        library.mac_code_seen.restype = ctypes.c_void_p
-        return {"seen": work(programs, library).hex()}
+    def run(work: Callable[[Sides], bytes]) -> bytes:
+        return bytes.fromhex(in_child(lambda: {"seen": work(Sides(inputs, loaded)).hex()})["seen"])
 
-    return bytes.fromhex(in_child(run)["seen"])
+    return run
 
 
-def seen_natively(library: Any) -> bytes:
-    return ctypes.string_at(library.mac_code_seen(), library.mac_code_seen_size())
+Seen = Callable[[Callable[[Sides], bytes]], bytes]
 
 
-def seen_on_machine(programs: MacPrograms) -> bytes:
-    return programs.machine.read(programs.call("seen"), programs.call("seen_size"))
-
-
-@pytest.fixture(scope="module")
-def expected(inputs: Inputs) -> dict[str, bytes]:
-    """What native code sees of native calls."""
-
-    def run() -> dict[str, Any]:
-        ctypes.CDLL(str(inputs.simulator), mode=ctypes.RTLD_GLOBAL)
-        library = ctypes.CDLL(str(inputs.runtime.native_programs))
-        library.mac_code_seen.restype = ctypes.c_void_p
-        library.mac_code_give(library.mac_code_take)
-        found = {"take": seen_natively(library).hex()}
-        for name in RESULTS:
-            before = len(seen_natively(library))
-            library[f"mac_code_want_{name}"](library[f"mac_code_return_{name}"])
-            found[name] = seen_natively(library)[before:].hex()
-        return found
-
-    return {name: bytes.fromhex(text) for name, text in in_child(run).items()}
-
-
-def address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def as_function(programs: MacPrograms, function: Any, encoding: str) -> int:
-    """A native function as one of macOS."""
-    calls: Calls = programs.bridge.calls
-    programs.bridge.functions["_native"] = lambda: calls.to_native(address(function), signature(encoding))
-    return programs.machine.trap("_native")
+def given_natively(sides: Sides) -> bytes:
+    sides.native("give")(sides.native("take"))
+    return sides.seen_natively()
 
 
 @pytest.mark.parametrize("encoding", [TAKE, TAKE.replace("{F=fff}d", "{F=fff}q")], ids=["right", "planted"])
-def test_machine_gives_to_native_code(
-    inputs: Inputs, loaded: Loaded, expected: dict[str, bytes], encoding: str
-) -> None:
-    def work(programs: MacPrograms, library: Any) -> bytes:
-        programs.call("give", as_function(programs, library.mac_code_take, encoding))
-        result = seen_on_machine(programs)
-        return seen_natively(library) + result
+def test_machine_gives_to_native_code(seen: Seen, encoding: str) -> None:
+    def work(sides: Sides) -> bytes:
+        sides.mac.call("give", sides.as_mac_function("take", encoding))
+        return sides.seen_natively() + sides.seen_on_machine()
 
-    assert (run_with(inputs, loaded, work) == expected["take"]) == (encoding == TAKE)
+    assert (seen(work) == seen(given_natively)) == (encoding == TAKE)
 
 
-def test_native_code_gives_to_machine(inputs: Inputs, loaded: Loaded, expected: dict[str, bytes]) -> None:
-    def work(programs: MacPrograms, library: Any) -> bytes:
-        kind, calls = signature(TAKE), programs.bridge.calls
-        target = programs.image.address("_mac_code_take")
-        library.mac_code_give(calls.function(kind, lambda *values: calls.on_machine(target, kind, values)))
-        return seen_on_machine(programs) + seen_natively(library)
+def test_native_code_gives_to_machine(seen: Seen) -> None:
+    def work(sides: Sides) -> bytes:
+        sides.native("give")(sides.as_native_function("take", TAKE))
+        return sides.seen_on_machine() + sides.seen_natively()
 
-    assert run_with(inputs, loaded, work) == expected["take"]
+    assert seen(work) == seen(given_natively)
 
 
-def test_results_of_native_code(inputs: Inputs, loaded: Loaded, expected: dict[str, bytes]) -> None:
-    def work(programs: MacPrograms, library: Any) -> bytes:
+def test_results_of_native_code(seen: Seen) -> None:
+    def natively(sides: Sides) -> bytes:
+        for name in RESULTS:
+            sides.native(f"want_{name}")(sides.native(f"return_{name}"))
+        return sides.seen_natively()
+
+    def work(sides: Sides) -> bytes:
         for name, encoding in RESULTS.items():
-            function = as_function(programs, library[f"mac_code_return_{name}"], encoding)
-            programs.call(f"want_{name}", function)
-        return seen_on_machine(programs)
+            sides.mac.call(f"want_{name}", sides.as_mac_function(f"return_{name}", encoding + "q"))
+        return sides.seen_on_machine()
 
-    assert run_with(inputs, loaded, work) == b"".join(expected[name] for name in RESULTS)
-
-
-CALLED = [1 * 1000 + 8, 2 * 1000 + 8, 3 * 1000 + 8]
+    assert seen(work) == seen(natively)
 
 
 def numbers(content: bytes) -> list[int]:
     return list(struct.unpack(f"<{len(content) // 8}q", content))
 
 
-def test_block_of_the_machine(inputs: Inputs, loaded: Loaded) -> None:
+def test_block_of_the_machine(seen: Seen) -> None:
     """Native code keeps it, and what it captured lives until then."""
 
-    def work(programs: MacPrograms, library: Any) -> bytes:
-        keep = as_function(programs, library.mac_code_keep_block, "v@?")
-        programs.call("give_block", keep)
-        assert programs.call("live") == 1
-        library.mac_code_drop_block()
-        programs.bridge.calls.raise_failure()
-        assert programs.call("live") == 0
-        # The machine has noted the variable after two calls.
-        return seen_natively(library) + seen_on_machine(programs)
+    def work(sides: Sides) -> bytes:
+        sides.mac.call("give_block", sides.as_mac_function("keep_block", "v@?"))
+        assert sides.mac.call("live") == 1
+        sides.native("drop_block")()
+        sides.calls.raise_failure()
+        sides.calls.do_waiting()
+        assert sides.mac.call("live") == 0
+        return sides.seen_natively() + sides.seen_on_machine()
 
-    assert numbers(run_with(inputs, loaded, work)) == [*CALLED, 2]
-
-
-def test_block_of_native_code(inputs: Inputs, loaded: Loaded) -> None:
-    def work(programs: MacPrograms, library: Any) -> bytes:
-        target, kind = programs.image.address("_mac_code_call_block"), signature("v@?")
-        call = lambda block: programs.bridge.calls.on_machine(target, kind, (block,))  # noqa: E731
-        library.mac_code_give_block(programs.bridge.calls.function(kind, call))
-        programs.bridge.calls.raise_failure()
-        return seen_on_machine(programs) + seen_natively(library)
-
-    assert numbers(run_with(inputs, loaded, work)) == [CALLED[0], 1]
+    # The machine has noted the variable after two calls.
+    assert numbers(seen(work)) == [*CALLED, 2]
 
 
-def test_block_on_another_thread_runs_here(inputs: Inputs, loaded: Loaded) -> None:
-    def work(programs: MacPrograms, library: Any) -> bytes:
-        calls, here = programs.bridge.calls, threading.get_ident()
-        seen: list[bool] = []
-        programs.bridge.functions["_native"] = lambda: seen.append(threading.get_ident() == here)
-        block = programs.call("plain_block", programs.machine.trap("_native"))
-        native = calls.native_block(block)
-        function = signature("v@?").function(invoke_of(ctypes.addressof(native)))
-        thread = threading.Thread(target=function, args=(ctypes.addressof(native),))
+def test_block_of_native_code(seen: Seen) -> None:
+    def work(sides: Sides) -> bytes:
+        sides.native("give_block")(sides.as_native_function("call_block", "v@?"))
+        sides.calls.raise_failure()
+        return sides.seen_on_machine() + sides.seen_natively()
+
+    assert numbers(seen(work)) == [CALLED[0], 1]
+
+
+def test_block_on_another_thread_runs_here(seen: Seen) -> None:
+    def work(sides: Sides) -> bytes:
+        threads: list[int] = []
+        sides.mac.bridge.functions["_native"] = lambda: threads.append(threading.get_ident())
+        block = sides.calls.native_block(sides.mac.call("plain_block", sides.mac.machine.trap("_native")))
+        place = ctypes.addressof(block) if block else 0
+        thread = threading.Thread(target=signature("v@?").function(invoke_of(place)), args=(place,))
         thread.start()
         thread.join()
-        assert seen == []
-        calls.do_waiting()
-        return bytes(seen)
+        assert threads == []
+        sides.calls.do_waiting()
+        return bytes(each == threading.get_ident() for each in threads)
 
-    assert run_with(inputs, loaded, work) == b"\1"
+    assert seen(work) == b"\1"

@@ -36,7 +36,8 @@ def test_programs_are_as_natively(
     for name in NAMES:
         assert found[name]["content"] and found[name]["content"] == wanted[name]["content"], name
         assert sequence(found[name]) == sequence(wanted[name]), name
-        assert releases(found[name]) == releases(wanted[name]), name
+        # Where another thread encodes, either may be the last to release.
+        assert name == "ahead" or releases(found[name]) == releases(wanted[name]), name
     # Of the completion handlers of replays, and of the graph that is encoded ahead.
     assert found["others"]
     sent = {name: len(found[name]["sequence"]) for name in NAMES}
@@ -63,93 +64,78 @@ def releases(result: dict[str, Any]) -> Counter[str]:
 
 def encoder(programs: MacPrograms) -> int:
     """A compute encoder that is ready to run a kernel of no arguments."""
-    send, native = programs.native.send, programs.native
-    device = send(native("MTLCopyAllDevices"), "objectAtIndex:", 0)
-    text = native.string("kernel void nothing() {}")
-    library = send(device, "newLibraryWithSource:options:error:", text, 0, 0)
-    function = send(library, "newFunctionWithName:", native.string("nothing"))
-    made = send(send(send(device, "newCommandQueue"), "commandBuffer"), "computeCommandEncoder")
-    send(made, "setComputePipelineState:", send(device, "newComputePipelineStateWithFunction:error:", function, 0))
+    native, of = programs.native, programs.native.send
+    device = of(native("MTLCopyAllDevices"), "objectAtIndex:", 0)
+    library = of(device, "newLibraryWithSource:options:error:", native.string("kernel void nothing() {}"), 0, 0)
+    function = of(library, "newFunctionWithName:", native.string("nothing"))
+    made = of(of(of(device, "newCommandQueue"), "commandBuffer"), "computeCommandEncoder")
+    of(made, "setComputePipelineState:", of(device, "newComputePipelineStateWithFunction:error:", function, 0))
     return made
 
 
-def send_message(programs: MacPrograms, receiver: int, selector: str, *arguments: int) -> int:
-    """As compiled code sends it."""
-    function = programs.machine.trap("_objc_msgSend")
-    return programs.machine.call(function, receiver, programs.native.selector(selector), *arguments)
+def send(selector: str, *arguments: int) -> Fault:
+    """Send the encoder a message, as compiled code does."""
+
+    def run(programs: MacPrograms) -> None:
+        function, number = programs.machine.trap("_objc_msgSend"), programs.native.selector(selector)
+        programs.machine.call(function, encoder(programs), number, *arguments)
+
+    return run
 
 
-def sizes_as(function: str) -> Fault:
-    def send(programs: MacPrograms) -> None:
-        selector = programs.native.selector("dispatchThreads:threadsPerThreadgroup:")
-        programs.call(function, encoder(programs), selector, programs.machine.trap("_objc_msgSend"))
+def send_sizes(how: str) -> Fault:
+    """Send it two structs, by the function of this name."""
 
-    return send
+    def run(programs: MacPrograms) -> None:
+        selector, function = programs.native.selector(SIZES), programs.machine.trap("_objc_msgSend")
+        programs.call(how, encoder(programs), selector, function)
 
-
-def to_released(programs: MacPrograms) -> None:
-    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
-    programs.machine.call(programs.machine.trap("_objc_release"), made)
-    send_message(programs, made, "languageVersion")
+    return run
 
 
-def released_twice(programs: MacPrograms) -> None:
+def release_twice(programs: MacPrograms) -> None:
     made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
     for _ in range(2):
         programs.machine.call(programs.machine.trap("_objc_release"), made)
 
 
-SIZES = "dispatchThreads:threadsPerThreadgroup:"
+def send_to_released(programs: MacPrograms) -> None:
+    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
+    programs.machine.call(programs.machine.trap("_objc_release"), made)
+    programs.machine.call(programs.machine.trap("_objc_msgSend"), made, programs.native.selector("languageVersion"))
 
 
-@pytest.mark.parametrize(
-    ("fault", "planted", "said"),
-    [
-        (
-            lambda programs: programs.run("copies"),
-            {"newBufferWithLength:options:": "@32@0:8d16Q24"},
-            "-[SimulatedHeap newBufferWithLength:options:] is @ d Q here and @ Q Q by metal-cpp",
-        ),
-        (
-            sizes_as("send_sizes"),
-            {SIZES: "v64@0:8{?=QQ}16{?=QQ}40"},
-            f"-[SimulatedComputeCommandEncoder {SIZES}] is v {{QQ}} {{QQ}} here and v {{QQQ}} {{QQQ}} by metal-cpp",
-        ),
-        (sizes_as("send_fields"), {}, "24 bytes at 0x3 are nobody's memory"),
-        (to_released, {}, "languageVersion was sent to a deallocated object"),
-        (released_twice, {}, "release was sent to a deallocated object"),
-        (
-            lambda programs: send_message(programs, encoder(programs), "setComputePipelineState:", 3),
-            {},
-            "argument 1 of -[SimulatedComputeCommandEncoder setComputePipelineState:]: a message was sent to 0x3, which is no object",
-        ),
-        (
-            lambda programs: send_message(programs, encoder(programs), "hash"),
-            {},
-            "no source says what -[SimulatedComputeCommandEncoder hash] takes",
-        ),
-        (
-            lambda programs: send_message(programs, encoder(programs), "noMethod"),
-            {},
-            "the simulator does not have -[SimulatedComputeCommandEncoder noMethod]",
-        ),
-    ],
-    ids=[
-        "wrong type",
-        "wrong struct",
-        "struct by value",
-        "released",
-        "released twice",
-        "no object",
-        "unknown",
-        "no method",
-    ],
-)
-def test_planted_fault_is_seen(
-    loaded: Loaded, inputs: Inputs, fault: Fault, planted: dict[str, str], said: str
-) -> None:
+SIZES, LENGTH = "dispatchThreads:threadsPerThreadgroup:", "newBufferWithLength:options:"
+WRONG_TYPES = {LENGTH: "@32@0:8d16Q24", SIZES: "v64@0:8{?=QQ}16{?=QQ}40"}
+ENCODER = "-[SimulatedComputeCommandEncoder"
+# Each with the beginning of what is said.
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "wrong type": (
+        lambda programs: programs.run("copies"),
+        f"-[SimulatedHeap {LENGTH}] is @ d Q here and @ Q Q by metal-cpp",
+    ),
+    "wrong struct": (
+        send_sizes("send_sizes"),
+        f"{ENCODER} {SIZES}] is v {{QQ}} {{QQ}} here and v {{QQQ}} {{QQQ}} by metal-cpp",
+    ),
+    "struct by value": (send_sizes("send_fields"), "24 bytes at 0x3 are nobody's memory"),
+    "released": (send_to_released, "languageVersion was sent to a deallocated object"),
+    "released twice": (release_twice, "release was sent to a deallocated object"),
+    "no object": (
+        send("setComputePipelineState:", 3),
+        f"argument 1 of {ENCODER} setComputePipelineState:]: a message was sent to 0x3, which is no object",
+    ),
+    "unknown": (send("hash"), f"no source says what {ENCODER} hash] takes"),
+    "no method": (send("noMethod"), f"the simulator does not have {ENCODER} noMethod]"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_fault_is_seen(loaded: Loaded, inputs: Inputs, name: str) -> None:
+    fault, said = FAULTS[name]
+
     def run() -> dict[str, Any]:
-        return {"answer": str(fault(MacPrograms(loaded, inputs, Messages(planted))))}
+        return {"answer": fault(MacPrograms(loaded, inputs, Messages(WRONG_TYPES if "wrong" in name else {})))}
 
     with pytest.raises(Stopped, match=f"^{re.escape(said)}"):
         in_child(run)
@@ -159,18 +145,17 @@ def test_planted_fault_is_seen(
 def test_struct_by_its_address_is_taken(loaded: Loaded, inputs: Inputs) -> None:
     def run() -> dict[str, Any]:
         messages = Messages()
-        sizes_as("send_sizes")(MacPrograms(loaded, inputs, messages))
+        send_sizes("send_sizes")(MacPrograms(loaded, inputs, messages))
         return dict(messages.counts)
 
-    assert in_child(run) == {f"-[SimulatedComputeCommandEncoder {SIZES}]": 1}
+    assert in_child(run) == {f"{ENCODER} {SIZES}]": 1}
 
 
 def test_error_of_the_simulator_is_named(loaded: Loaded, inputs: Inputs) -> None:
     """An exception cannot pass from native code to the machine: it ends the program."""
 
     def run() -> dict[str, Any]:
-        programs = MacPrograms(loaded, inputs, Messages())
-        return {"answer": send_message(programs, encoder(programs), "setThreadgroupMemoryLength:atIndex:", 3, 0)}
+        return {"answer": send("setThreadgroupMemoryLength:atIndex:", 3, 0)(MacPrograms(loaded, inputs, Messages()))}
 
     with pytest.raises(Failed, match="(?s)SIGABRT.*setThreadgroupMemoryLength") as failure:
         in_child(run)
@@ -180,9 +165,9 @@ def test_error_of_the_simulator_is_named(loaded: Loaded, inputs: Inputs) -> None
 def test_other_values_are_seen(loaded: Loaded, inputs: Inputs, native_results: Callable[[str], dict[str, Any]]) -> None:
     def run() -> dict[str, Any]:
         programs = MacPrograms(loaded, inputs, Messages())
-        send = programs.native.send
-        other = lambda graph, _selector, tensor, _axis, _name: send(graph, "reLUWithTensor:name:", tensor, 0)  # noqa: E731
-        programs.bridge.answers["softMaxWithTensor:axis:name:"] = other
+        programs.bridge.answers["softMaxWithTensor:axis:name:"] = lambda graph, _selector, tensor, _axis, _name: (
+            programs.native.send(graph, "reLUWithTensor:name:", tensor, 0)
+        )
         return programs.run("softmax")
 
     assert in_child(run)["content"] != native_results("15.2")["softmax"]["content"]

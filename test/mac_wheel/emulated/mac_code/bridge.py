@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_uint64
+from functools import partial
 from inspect import signature as python_signature
+from struct import unpack
 from typing import Any
 
 from mac_code.calls import Calls, invoke_of, two_words, X0, zero
 from mac_code.encodings import Signature
-from mac_code.formats import argument_codes, formatted
 from mac_code.machine import Stopped
 from mac_code.messages import Messages
-from mac_code.native import Native, SharedMemory
+from mac_code.native import adopt, Native
 from mac_code.own_classes import OwnClasses, SUFFIX
 from mac_code.process import Image
 from mac_code.system import MacProcess
@@ -19,20 +20,11 @@ _CLASS, _METACLASS, _STRING = "_OBJC_CLASS_$_", "_OBJC_METACLASS_$_", "___CFCons
 _BLOCKS = {f"__NSConcrete{kind}Block": f"_NSConcrete{kind}Block" for kind in ("Stack", "Global")}
 # What waits until the GPU is done, and so until its handlers were called.
 _WAITS = ("waitUntilCompleted", "waitUntilScheduled")
-# They take more arguments, as their text says.
-_FORMATS = ("stringWithFormat:",)
 _DESTROYED = "SimulatorDestroyedObject"
 # Functions that mean the same there, with the number of their arguments.
-_SAME = {
-    "_objc_autoreleasePoolPush": 0,
-    "_objc_autoreleasePoolPop": 1,
-    "_getpid": 0,
-    "_sel_getName": 1,
-    "_NSClassFromString": 1,
-    "_MTLCopyAllDevices": 0,
-    "_dispatch_get_specific": 1,
-    "_dispatch_queue_create": 2,
-}
+_SAME = dict.fromkeys(("_objc_autoreleasePoolPush", "_getpid", "_MTLCopyAllDevices"), 0)
+_SAME |= dict.fromkeys(("_objc_autoreleasePoolPop", "_sel_getName", "_NSClassFromString", "_dispatch_get_specific"), 1)
+_SAME["_dispatch_queue_create"] = 2
 Function = Callable[..., int | None]
 
 
@@ -44,9 +36,9 @@ class Bridge:
         self.process, self.native, self.messages = process, native, messages
         self.machine = process.machine
         shim = self._shim = process.image("libshim.dylib")
-        self.copy_block, self.release_block = (shim.address(f"__Block_{name}") for name in ("copy", "release"))
-        self.calls = Calls(self.machine, native, {"copy": self.copy_block, "release": self.release_block})
-        self.machine.adopt = SharedMemory(self.machine).adopt
+        self._for_blocks = {"retain": shim.address("__Block_copy"), "release": shim.address("__Block_release")}
+        self.calls = Calls(self.machine, native, *self._for_blocks.values())
+        self.machine.adopt = partial(adopt, self.machine)
         self.machine.outside = self._outside
         self.classes = OwnClasses(self.machine, native, self.calls)
         self._blocks = {native.address(f"_NSConcrete{kind}Block") for kind in ("Stack", "Malloc", "Global")}
@@ -114,7 +106,8 @@ class Bridge:
         function = self.functions[name]
         count = len(python_signature(function).parameters)
         result = function(*(self.machine.register(X0 + number) for number in range(count)))
-        if function not in (self._message, self._message_to_super):
+        # A message has left already, or goes on in a method.
+        if not name.startswith("_objc_msgSend"):
             self.calls.leave(result)
         return True
 
@@ -124,7 +117,7 @@ class Bridge:
             return 0
         is_number = receiver & 1
         if not is_number and self.machine.word(receiver) in self._blocks and self.machine.owns(invoke_of(receiver)):
-            return self.machine.call(self.copy_block if name == "retain" else self.release_block, receiver)
+            return self.machine.call(self._for_blocks[name], receiver)
         object_class = self._class_of(receiver, name)
         # What a block keeps for its own is no message of the library.
         if self.process.image_at(self.machine.return_address) is not self._shim:
@@ -152,9 +145,12 @@ class Bridge:
         self.calls.do_next()
         return 0
 
-    def _snprintf(self, to: int, size: int, text: int) -> int:
-        content = formatted(self.machine, self.machine.text(text), self.calls.stack).encode()
-        self.machine.write(to, (content[: size - 1] + b"\0") if size else b"")
+    def _snprintf(self, to: int, _size: int, text: int) -> int:
+        if self.machine.text(text) != "%f":
+            raise Stopped(f"snprintf has other arguments than a number, from {self.machine.caller}")
+        (value,) = unpack("<d", self.machine.read(self.calls.stack, 8))
+        content = f"{value:f}".encode()
+        self.machine.write(to, content + b"\0")
         return len(content)
 
     # Messages
@@ -200,9 +196,6 @@ class Bridge:
             self.calls.go(self.classes.functions[function])
             return
         kind = self.messages.sent(title, kind)
-        further = ""
-        if name in _FORMATS:
-            further = argument_codes(self.native.text(self.native.send(self.machine.register(X0 + 2), "UTF8String")))
         if name in self.answers:
             count = len(kind.arguments)
             self.calls.leave(self.answers[name](*(self.machine.register(X0 + each) for each in range(count))))
@@ -210,11 +203,17 @@ class Bridge:
 
         def check(values: Sequence[Any]) -> None:
             for number, (each, value) in enumerate(zip(kind.arguments[2:], values[2:]), 1):
-                if each.is_object and value.value:
+                if each.code == "@" and value.value:
                     self._class_of(value.value, f"argument {number} of {title}: a message")
                 if each.code == "B" and value.value > 1:
                     raise Stopped(f"argument {number} of {title} is {value.value}, which is no BOOL")
 
+        further = 0
+        if name == "stringWithFormat:":
+            text = self.native.text(self.native.send(self.machine.register(X0 + 2), "UTF8String"))
+            further = text.count("%")
+            if text.count("%s") + text.count("%p") < further:
+                raise Stopped(f"{text} has other arguments than the bridge passes on")
         self.calls.to_native(function, kind, check, further)
         if name in _WAITS:
             self.calls.do_waiting()

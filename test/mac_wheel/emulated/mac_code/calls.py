@@ -20,6 +20,8 @@ _LONGEST_WAIT = 60
 _HAS_HELPERS, _HAS_SIGNATURE = 1 << 25, 1 << 30
 _WORD = ctypes.c_uint64
 
+Check = Callable[[Sequence[Any]], None]
+
 
 class _Block(ctypes.Structure):
     """A native block that stands for one of the machine's."""
@@ -47,9 +49,10 @@ def block_signature(block: int) -> Signature:
 class Calls:
     """The ways over the bridge."""
 
-    def __init__(self, machine: Machine, native: Native, helpers: dict[str, int]):
-        """`helpers` are the machine's functions for blocks, by name."""
-        self.machine, self.native, self._helpers = machine, native, helpers
+    def __init__(self, machine: Machine, native: Native, copy_block: int, release_block: int):
+        """The last two are the machine's functions for blocks."""
+        self.machine, self.native = machine, native
+        self._copy_block, self._release_block = copy_block, release_block
         self._thread = threading.get_ident()
         # What other threads want to be done here.
         self._waiting: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -59,8 +62,8 @@ class Calls:
         self._failure: BaseException | None = None
         # Native code keeps pointers to these.
         self._kept: dict[Any, Any] = {}
-        self._copy = ctypes.CFUNCTYPE(None, _WORD, _WORD)(self._block_copied)
-        self._dispose = ctypes.CFUNCTYPE(None, _WORD)(self._block_disposed)
+        self._copy = self.function(signature("vQQ"), self._block_copied)
+        self._dispose = self.function(signature("vQ"), self._block_disposed)
 
     # From the machine into native code
 
@@ -78,24 +81,15 @@ class Calls:
             self.machine.set_register(X0, result)
         self.go(self.machine.register(_LR))
 
-    def to_native(
-        self,
-        function: int,
-        kind: Signature,
-        check: Callable[[Sequence[Any]], None] | None = None,
-        further: str = "",
-    ) -> None:
+    def to_native(self, function: int, kind: Signature, check: Check | None = None, further: int = 0) -> None:
         """Call a native function with what the registers hold, and return its result.
 
-        `further` are the types of arguments of a variable number, which are all on the stack.
+        `further` is the number of its variable arguments: integers, which are all on the stack.
         """
-        where, _ = places(kind.arguments)
-        values = [take(self.machine, each, place, self.stack) for each, place in zip(kind.arguments, where)]
+        where = places(kind.arguments)[0] + [Place("stack", 8 * number, 8) for number in range(further)]
         if further:
-            more = signature("v" + further).arguments
-            where = [Place("stack", 8 * number, 8) for number in range(len(more))]
-            values += [take(self.machine, each, place, self.stack) for each, place in zip(more, where)]
-            kind = Signature(kind.result, (*kind.arguments, *more), kind.encoding)
+            kind = signature(kind.encoding + "Q" * further)
+        values = [take(self.machine, each, place, self.stack) for each, place in zip(kind.arguments, where)]
         if check:
             check(values)
         blocks = [
@@ -187,7 +181,7 @@ class Calls:
             return self.on_machine(invoke_of(block), kind, (block, *values))
         if kind.result.code != "v":
             raise Stopped("another thread wants a block's result")
-        objects = [value for each, value in zip(kind.arguments[1:], values) if each.is_object and value]
+        objects = [value for each, value in zip(kind.arguments[1:], values) if each.code == "@" and value]
         for each in objects:
             self.native("objc_retain", each)
 
@@ -201,14 +195,13 @@ class Calls:
         return None
 
     def _block_copied(self, to: int, source: int) -> None:
-        copy = self.machine.call(self._helpers["copy"], _Block.from_address(source).emulated)
+        copy = self.machine.call(self._copy_block, _Block.from_address(source).emulated)
         _Block.from_address(to).emulated = copy
 
     def _block_disposed(self, native: int) -> None:
         block = _Block.from_address(native).emulated
-        self._waiting.put(lambda: self.machine.call(self._helpers["release"], block))
-        if threading.get_ident() == self._thread:
-            self.do_waiting()
+        # A call of it may wait.
+        self._waiting.put(lambda: self.machine.call(self._release_block, block))
 
     def do_waiting(self) -> None:
         """Run what other threads have left for this one."""

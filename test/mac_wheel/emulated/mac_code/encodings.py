@@ -1,9 +1,10 @@
 """Types as the Objective-C runtime writes them, and where arm64 code of macOS passes such values."""
 
 import ctypes
-import struct
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from functools import cache, cached_property
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from unicorn import arm64_const as arm64
@@ -13,8 +14,10 @@ from mac_code.machine import Machine
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _SCALARS: dict[str, Any] = {code: getattr(ctypes, f"c_{name}") for code, name in zip("cCsSiIqQ", _INTEGERS)}
 _SCALARS |= {"B": ctypes.c_uint8, "f": ctypes.c_float, "d": ctypes.c_double}
-_QUALIFIERS = "rnNoORVAj"
-_BRACKETS = {"{": "}", "[": "]", "(": ")", "<": ">", '"': '"'}
+# What does not matter: classes of objects, names of structs, structs behind pointers, qualifiers, places in a frame, and
+# what blocks take.
+_LEFT_OUT = [(r'"[^"]*"', ""), (r"\{[^={}]*=", "{"), (r"\^\{[^{}]*\}", "^v"), (r"[rnNoORVAj]", "")]
+_LEFT_OUT += [(r"(?<![\[\d])\d+", ""), (r"@\?<[^<>]*>", "@?")]
 # Arguments in each kind of register; a larger struct than this is passed by its address.
 _REGISTERS, _IN_REGISTERS = 8, 16
 
@@ -43,21 +46,11 @@ class Type:
         return ctypes.alignment(self.ctype)
 
     @property
-    def is_object(self) -> bool:
-        return self.code == "@"
-
-    def leaves(self) -> Iterator[str]:
-        """The codes of all that it has inside."""
-        if not self.fields:
-            yield self.code
-        for field in self.fields:
-            yield from field.leaves()
-
-    @property
     def floats(self) -> int:
         """How many equal floating-point numbers it is, if it is passed in vector registers."""
-        leaves = list(self.leaves())
-        return len(leaves) if len(leaves) <= 4 and set(leaves) in ({"f"}, {"d"}) else 0
+        sizes = {"f": 4, "d": 8}
+        count = self.size // sizes.get("".join(set(re.sub(r"[\[\]{}\d]", "", self.code))), self.size + 1)
+        return count if count <= 4 else 0
 
     @property
     def by_address(self) -> bool:
@@ -89,55 +82,33 @@ class Signature(NamedTuple):
 @cache
 def signature(encoding: str) -> Signature:
     """Read what the runtime wrote."""
-    types, at = [], 0
-    while at < len(encoding):
-        found, at = _type(encoding, at)
+    text, at, types = encoding, 0, []
+    for pattern, other in _LEFT_OUT:
+        text = re.sub(pattern, other, text)
+    while at < len(text):
+        found, at = _type(text, at)
         types.append(found)
-        while at < len(encoding) and encoding[at] in "-0123456789":
-            at += 1
     return Signature(types[0], tuple(types[1:]), encoding)
 
 
 def _type(text: str, at: int) -> tuple[Type, int]:
-    while text[at] in _QUALIFIERS:
-        at += 1
-    first = text[at]
+    first, begin, at = text[at], at, at + 1
     if first == "^":
-        inner, end = _type(text, at + 1) if text[at + 1] != "{" else (None, _skipped(text, at + 1))
-        return Type("^" + inner.code if inner else "^{}"), end
-    if first == "@":
-        end = at + 1
-        code = "@?" if text[end : end + 1] == "?" else "@"
-        end += len(code) - 1
-        while end < len(text) and text[end] in '<"':
-            end = _skipped(text, end)
-        return Type(code), end
-    if first == "{":
-        end = _skipped(text, at)
-        begin = text.index("=", at, end) + 1
-        fields = []
-        while begin < end - 1:
-            field, begin = _type(text, begin)
+        inner, at = _type(text, at)
+        return Type("^" + inner.code), at
+    if first in "{[":
+        count, fields = "".join(takewhile(str.isdigit, text[at:])), []
+        at += len(count)
+        while text[at] not in "}]":
+            field, at = _type(text, at)
             fields.append(field)
-        return Type("{" + "".join(field.code for field in fields) + "}", fields), end
-    if first == "[":
-        end = at + 1
-        while text[end].isdigit():
-            end += 1
-        field, after = _type(text, end)
-        count = int(text[at + 1 : end])
-        return Type(f"[{count}{field.code}]", [field] * count), after + 1
-    if first not in _SCALARS and first not in "v*:#?":
-        raise ValueError(f"the type {text[at:]!r} is none that a message may have here")
-    return Type(first), at + 1
-
-
-def _skipped(text: str, at: int) -> int:
-    """The end of what is in brackets."""
-    closing, at = _BRACKETS[text[at]], at + 1
-    while text[at] != closing:
-        at = _skipped(text, at) if text[at] in _BRACKETS and closing != '"' else at + 1
-    return at + 1
+        fields *= int(count or 1)
+        return Type(text[begin : at + 1], fields), at + 1
+    if first == "@" and text[at : at + 1] == "?":
+        return Type("@?"), at + 1
+    if first not in _SCALARS and first not in "v*:#?@":
+        raise ValueError(f"{first} in {text} is no type that a message may have here")
+    return Type(first), at
 
 
 class Place(NamedTuple):
@@ -171,40 +142,33 @@ def place_of_result(result: Type) -> Place:
     return Place("v", 0, result.floats) if result.floats else Place("x", 0, result.words)
 
 
+def _registers(each: Type, place: Place) -> tuple[int, int]:
+    """The first of its registers, and how much of the value each holds."""
+    in_vectors = place.kind == "v"
+    first = arm64.UC_ARM64_REG_D0 if in_vectors else arm64.UC_ARM64_REG_X0
+    return first + place.first, each.size // place.amount if in_vectors else 8
+
+
 def take(machine: Machine, each: Type, place: Place, stack: int) -> Any:
     """Read a value, as ctypes passes it."""
-    if place.kind == "v":
-        size = each.size // place.amount
-        content = b"".join(_vector(machine, place.first + number)[:size] for number in range(place.amount))
-    elif place.kind == "x":
-        numbers = (machine.register(arm64.UC_ARM64_REG_X0 + place.first + number) for number in range(place.amount))
-        content = struct.pack(f"<{place.amount}Q", *numbers)
-    else:
+    if place.kind == "stack":
         content = machine.read(stack + place.first, place.amount)
+    else:
+        first, size = _registers(each, place)
+        values = (machine.register(first + number).to_bytes(8, "little") for number in range(place.amount))
+        content = b"".join(value[:size] for value in values)
     if each.by_address:
-        content = machine.read(int.from_bytes(content[:8], "little"), each.size)
+        content = machine.read(int.from_bytes(content, "little"), each.size)
     return each.ctype.from_buffer_copy(content)
 
 
 def put(machine: Machine, each: Type, place: Place, stack: int, value: Any) -> None:
-    """Write a value; one that is passed by address needs its content in memory first."""
-    content = bytes(value)
-    if place.kind == "v":
-        size = each.size // place.amount
-        for number in range(place.amount):
-            part = content[number * size : (number + 1) * size].ljust(8, b"\0")
-            machine.set_register(arm64.UC_ARM64_REG_D0 + place.first + number, int.from_bytes(part, "little"))
-    elif place.kind == "x":
-        for number in range(place.amount):
-            part = content[number * 8 : (number + 1) * 8]
-            # As Apple's callers do, a small number fills its register.
-            signed = each.code in "csiq"
-            machine.set_register(
-                arm64.UC_ARM64_REG_X0 + place.first + number, int.from_bytes(part, "little", signed=signed)
-            )
-    else:
-        machine.write(stack + place.first, content)
-
-
-def _vector(machine: Machine, number: int) -> bytes:
-    return machine.register(arm64.UC_ARM64_REG_D0 + number).to_bytes(8, "little")
+    """Write a value, or the address of one that is passed by address."""
+    if place.kind == "stack":
+        machine.write(stack + place.first, bytes(value))
+        return
+    content, (first, size) = bytes(value), _registers(each, place)
+    for number in range(place.amount):
+        part = content[number * size : (number + 1) * size]
+        # As Apple's callers do, a small number fills its register.
+        machine.set_register(first + number, int.from_bytes(part, "little", signed=each.code in ("c", "s", "i")))

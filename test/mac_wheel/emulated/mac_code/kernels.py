@@ -1,6 +1,7 @@
 """The wheel's compiled Metal kernels: libtorch_cpu has them for a GPU, the simulator compiles the same from their source."""
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from mac_code.bridge import Bridge
@@ -12,7 +13,7 @@ from mac_code.system import FOLDER
 # What a file of compiled kernels begins with.
 _COMPILED = b"MTLB"
 _LANGUAGE_3_1, _SAFE = 3 << 16 | 1, 0
-_METHODS = {"newFunctionWithName:": "@24@0:8@16", "functionNames": "@16@0:8", "device": "@16@0:8"}
+_METHODS = {"newFunctionWithName:": "@24@0:8@16", "device": "@16@0:8"}
 
 
 class Kernels:
@@ -21,7 +22,7 @@ class Kernels:
     def __init__(self, bridge: Bridge, sources: Sequence[Path]):
         """Takes over the functions and the message by which such a library is made."""
         self._bridge, self._native, self._sources = bridge, bridge.native, sources
-        self._device = 0
+        self._device, self._compiled = 0, b""
         # By source, when they were first looked into.
         self._libraries: dict[Path, int] = {}
         bridge.functions["_getsectiondata"] = self._section
@@ -32,7 +33,7 @@ class Kernels:
         self._class = self._native.new_class(
             f"SimulatedLibrary{SUFFIX}", above, self._native("class_getInstanceSize", above)
         )
-        methods: tuple[Callable[..., int], ...] = (self._function, self._names, lambda *_: self._device)
+        methods: tuple[Callable[..., int], ...] = (self._function, lambda *_: self._device)
         for (name, encoding), method in zip(_METHODS.items(), methods):
             self._native.add_method(self._class, name, encoding, bridge.calls.function(signature(encoding), method))
         self._native("objc_registerClassPair", self._class)
@@ -51,7 +52,8 @@ class Kernels:
         return 0
 
     def _data(self, begin: int, size: int, _queue: int, _destructor: int) -> int:
-        if self._bridge.machine.read(begin, 4) != _COMPILED:
+        self._compiled = self._bridge.machine.read(begin, size)
+        if not self._compiled.startswith(_COMPILED):
             raise Stopped(f"what is at {begin:#x} are no compiled kernels")
         return self._native.send(self._native.object_class("NSObject"), "new")
 
@@ -61,23 +63,18 @@ class Kernels:
 
     def _function(self, _receiver: int, _selector: int, name: int) -> int:
         text = self._native.text(self._native.send(name, "UTF8String"))
+        # By their names, the wheel must have them compiled.
+        if text.encode() + b"\0" not in self._compiled:
+            return 0
         # A macro may add the types to a function's name, each behind a line.
-        parts = text.split("_")
-        beginnings = ["_".join(parts[: count + 1]) for count in range(len(parts))]
-
-        def likely(source: Path) -> int:
-            content = source.read_text()
-            return max((len(each) for each in beginnings if each in content), default=0)
-
+        beginnings = list(accumulate(text.split("_"), "{}_{}".format))
+        likely = lambda source: sum(each in source.read_text() for each in beginnings)  # noqa: E731
         for source in sorted(self._sources, key=likely, reverse=True):
-            if found := self._native.send(self._compiled(source), "newFunctionWithName:", name):
+            if found := self._native.send(self._made_from(source), "newFunctionWithName:", name):
                 return found
         return 0
 
-    def _names(self, _receiver: int, _selector: int) -> int:
-        raise Stopped("the names of all compiled kernels were asked for")
-
-    def _compiled(self, source: Path) -> int:
+    def _made_from(self, source: Path) -> int:
         if source not in self._libraries:
             send = self._native.send
             options = send(self._native.object_class("MTLCompileOptions"), "new")

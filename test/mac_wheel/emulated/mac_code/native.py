@@ -36,16 +36,9 @@ class Native:
             self._functions[key] = function
         return self._functions[key](*arguments)
 
-    def has(self, name: str) -> bool:
-        return hasattr(self._all, name)
-
     def address(self, variable: str) -> int:
         """Where a variable is."""
         return ctypes.addressof(ctypes.c_char.in_dll(self._all, variable))
-
-    def text_of(self, function: str) -> str:
-        """What a function without arguments returns, as text."""
-        return self.text(self(function))
 
     @staticmethod
     def text(address: int) -> str:
@@ -128,28 +121,17 @@ def _address_of(text: str) -> int:
     return ctypes.addressof(_TEXTS.setdefault(text, ctypes.create_string_buffer(text.encode())))
 
 
-class SharedMemory:
-    """Lets code on the machine use memory of this process, from the first use on."""
-
-    def __init__(self, machine: Machine):
-        """Takes the machine's uses of addresses that it does not know."""
-        self._machine = machine
-
-    def adopt(self, address: int) -> bool:
-        """Share the mapping that an address is in; false if there is none that can be read."""
-        parts = [(begin, begin + len(memory)) for begin, memory in self._machine.regions]
-        if any(begin <= address < end for begin, end in parts):
-            return True
-        for line in _MAPS.read_text().splitlines():
-            ends, access = line.split(maxsplit=2)[:2]
-            begin, end = (int(each, 16) for each in ends.split("-"))
-            if begin <= address < end and access.startswith("r"):
-                break
-        else:
-            return False
-        # It may have grown since a part of it was shared.
-        begin = max([begin, *(other for _, other in parts if other <= address)])
-        end = min([end, *(other for other, _ in parts if other > address)])
-        # Whether it may be written is the kernel's matter, because that changes.
-        self._machine.share(begin, end - begin)
+def adopt(machine: Machine, address: int) -> bool:
+    """Share the mapping of this process that an address is in; false if there is none that can be read."""
+    parts = [(begin, begin + len(memory)) for begin, memory in machine.regions]
+    if any(begin <= address < end for begin, end in parts):
         return True
+    for line in _MAPS.read_text().splitlines():
+        ends, access = line.split(maxsplit=2)[:2]
+        begin, end = (int(each, 16) for each in ends.split("-"))
+        if begin <= address < end and access.startswith("r"):
+            # It may have grown since a part of it was shared. Whether it may be written is the kernel's matter.
+            begin = max([begin, *(other for _, other in parts if other <= address)])
+            machine.share(begin, min([end, *(other for other, _ in parts if other > address)]) - begin)
+            return True
+    return False

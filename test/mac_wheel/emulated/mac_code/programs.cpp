@@ -1,9 +1,8 @@
-// Small programs on the device, built for the Mac and for the simulator. Each returns the bytes of its tensors.
+// Small programs on the device, built for the Mac and for the simulator. Each leaves the bytes of its tensors.
 
 #include <ATen/ATen.h>
 #include <ATen/mps/MPSCommandGraph.h>
 
-#include <cstring>
 #include <string>
 
 #define SHARED extern "C" __attribute__((visibility("default")))
@@ -17,39 +16,13 @@ void result(const at::Tensor& tensor) {
   content.append(static_cast<const char*>(copied.data_ptr()), copied.nbytes());
 }
 
-// The same numbers everywhere.
+// The same numbers everywhere; made without operators, which need more of a CPU than there is.
 at::Tensor input(at::IntArrayRef sizes, int first = 3) {
   auto made = at::empty(sizes, at::kFloat);
-  auto* numbers = made.data_ptr<float>();
   for (int64_t i = 0; i < made.numel(); i++) {
-    numbers[i] = static_cast<float>((i * 7 + first) % 11) / 4 - 1;
+    made.data_ptr<float>()[i] = static_cast<float>((i * 7 + first) % 11) / 4 - 1;
   }
-  return made;
-}
-
-void copies() {
-  result(input({5, 3}).to(at::kMPS));
-}
-
-void ones() {
-  result(at::ones({3}, at::kMPS) + 1);
-}
-
-// One of Metal's kernels.
-void kernel() {
-  result(at::fmax(input({4, 5}).to(at::kMPS), input({5}).to(at::kMPS)));
-}
-
-void matmul() {
-  result(at::mm(input({3, 4}).to(at::kMPS), input({4, 5}).to(at::kMPS)));
-}
-
-void convolution() {
-  result(at::conv2d(input({1, 2, 6, 6}).to(at::kMPS), input({3, 2, 3, 3}).to(at::kMPS), input({3}).to(at::kMPS)));
-}
-
-void softmax() {
-  result(at::softmax(input({4, 7}).to(at::kMPS), -1));
+  return made.to(at::kMPS);
 }
 
 void seed() {
@@ -57,19 +30,13 @@ void seed() {
   generator.set_current_seed(7);
 }
 
-void random() {
+// A graph of MPSGraph runs, a kernel and random numbers, replayed on new inputs. Another thread may encode the next ones.
+void replays(size_t encode_ahead) {
   seed();
-  result(at::rand({5}, at::kMPS));
-  result(at::randn({4}, at::kMPS));
-}
-
-// A graph of an MPSGraph run, a kernel and random numbers, replayed on new inputs.
-void replays() {
-  seed();
-  const auto given = input({4, 5}).to(at::kMPS), weight = input({5, 3}).to(at::kMPS), other = input({3}).to(at::kMPS);
+  const auto given = input({4, 5}), weight = input({5, 3}), other = input({3});
   const auto step = [&] { return at::softmax(at::fmax(at::mm(given, weight), other), -1) + at::rand({3}, at::kMPS); };
   step();
-  at::mps::MPSCommandGraph graph;
+  at::mps::MPSCommandGraph graph(/*keep_graph=*/false, encode_ahead);
   graph.captureBegin();
   const auto taken = step();
   graph.captureEnd();
@@ -80,56 +47,32 @@ void replays() {
   }
 }
 
-// The same with replays that another thread encodes.
-void ahead() {
-  const auto given = input({4, 5}).to(at::kMPS), weight = input({5, 3}).to(at::kMPS);
-  const auto step = [&] { return at::softmax(at::mm(given, weight), -1); };
-  step();
-  at::mps::MPSCommandGraph graph(/*keep_graph=*/false, /*encode_ahead=*/2);
-  graph.captureBegin();
-  const auto taken = step();
-  graph.captureEnd();
-  for (int number = 1; number <= 3; number++) {
-    given.copy_(input({4, 5}, number));
-    graph.replay();
-    result(taken);
-  }
-}
-
-// Indices, sorts, sums and other operators.
 void operators() {
-  const auto given = input({4, 5}).to(at::kMPS), other = input({4, 5}, 5).to(at::kMPS);
+  const auto given = input({4, 5}), other = input({4, 5}, 5), image = input({1, 2, 6, 6});
   const auto indices = at::tensor({2, 0, 3}).to(at::kMPS);
-  result(given.index_select(0, indices));
-  result(given.index({indices}));
-  result(std::get<0>(given.sort(-1)));
-  result(given.cumsum(0));
-  result(at::cat({given, other}));
-  result(at::where(given > other, given, other));
-  result(given.sum(0));
-  result(given.t().contiguous());
-  result(at::layer_norm(given, {5}));
-  result(at::bitwise_xor(indices, indices + 5));
-  result(at::gelu(given).to(at::kHalf));
-  result(given.masked_fill(given < 0, 2));
-  result(at::max_pool2d(input({1, 2, 6, 6}).to(at::kMPS), {2, 2}));
-  result(at::upsample_bilinear2d(input({1, 2, 6, 6}).to(at::kMPS), {9, 9}, false));
-  result(at::embedding(given, indices));
+  for (const auto& each :
+       {given.index_select(0, indices), given.index({indices}), std::get<0>(given.sort(-1)), given.cumsum(0),
+        at::cat({given, other}), at::where(given > other, given, other), given.sum(0), given.t().contiguous(),
+        at::layer_norm(given, {5}), at::bitwise_xor(indices, indices + 5), at::gelu(given).to(at::kHalf),
+        given.masked_fill(given < 0, 2), at::max_pool2d(image, {2, 2}),
+        at::upsample_bilinear2d(image, {9, 9}, /*align_corners=*/false), at::embedding(given, indices)}) {
+    result(each);
+  }
 }
 
 struct {
-  const char* name;
+  std::string name;
   void (*run)();
 } const programs[] = {
-    {"copies", copies},
-    {"ones", ones},
-    {"kernel", kernel},
-    {"matmul", matmul},
-    {"convolution", convolution},
-    {"softmax", softmax},
-    {"random", random},
-    {"replays", replays},
-    {"ahead", ahead},
+    {"copies", [] { result(input({5, 3})); }},
+    {"ones", [] { result(at::ones({3}, at::kMPS) + 1); }},
+    {"kernel", [] { result(at::fmax(input({4, 5}), input({5}))); }},
+    {"matmul", [] { result(at::mm(input({3, 4}), input({4, 5}))); }},
+    {"convolution", [] { result(at::conv2d(input({1, 2, 6, 6}), input({3, 2, 3, 3}), input({3}))); }},
+    {"softmax", [] { result(at::softmax(input({4, 7}), -1)); }},
+    {"random", [] { seed(), result(at::rand({5}, at::kMPS)), result(at::randn({4}, at::kMPS)); }},
+    {"replays", [] { replays(0); }},
+    {"ahead", [] { replays(2); }},
     {"operators", operators},
 };
 
@@ -138,43 +81,19 @@ struct {
 /// Runs a program; returns its error, or null.
 SHARED const char* mac_code_run(const char* name) {
   content.clear();
+  text = "there is no such program";
   for (const auto& each : programs) {
-    if (std::strcmp(name, each.name) == 0) {
+    if (each.name == name) {
       try {
         each.run();
         return nullptr;
       } catch (const std::exception& error) {
         text = error.what();
-        return text.c_str();
       }
     }
   }
-  return "there is no such program";
+  return text.c_str();
 }
 
-SHARED const char* mac_code_content() {
-  return content.data();
-}
-
-SHARED size_t mac_code_content_size() {
-  return content.size();
-}
-
-namespace {
-
-struct Size {
-  long width, height, depth;
-};
-
-} // namespace
-
-/// Sends a message with two structs, as every compiler for arm64 passes them: by their addresses.
-SHARED void mac_code_send_sizes(void* receiver, void* selector, void (*send)(void*, void*, Size, Size)) {
-  send(receiver, selector, {3, 1, 1}, {1, 1, 1});
-}
-
-/// Sends it with their fields in the registers.
-SHARED void mac_code_send_fields(
-    void* receiver, void* selector, void (*send)(void*, void*, long, long, long, long, long, long)) {
-  send(receiver, selector, 3, 1, 1, 1, 1, 1);
-}
+SHARED const char* mac_code_content() { return content.data(); }
+SHARED size_t mac_code_content_size() { return content.size(); }

@@ -21,6 +21,8 @@ from mac_code.native import Native
 
 # In programs.cpp.
 NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
+# In seconds; then the signal ends it.
+_LONGEST = 300
 _BACKEND = "CMakeFiles/backend_"
 Job = Callable[[], dict[str, Any]]
 
@@ -38,12 +40,14 @@ def in_child(job: Job, macos: str = "15.2") -> dict[str, Any]:
                 os.dup2(said.fileno(), 1)
                 os.dup2(said.fileno(), 2)
                 faulthandler.enable(2)
+                signal.alarm(_LONGEST)
                 os.environ["MPS_SIMULATOR_MACOS"] = macos
                 json.dump(job(), answer)
             except Stopped as problem:
                 json.dump({"stopped": str(problem)}, answer)
             except BaseException:
-                traceback.print_exc()
+                traceback.print_exc(file=said)
+                said.flush()
             answer.flush()
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -72,6 +76,7 @@ class MacPrograms:
         Kernels(self.bridge, sorted((inputs.bench.checkout / "aten/src/ATen/native/mps/kernels").glob("*.metal")))
         for image in (loaded.own, self.image):
             self.bridge.attach(image)
+        process.initialize(self.image)
         if refusal := loaded.load_step(0):
             raise Failed(refusal)
 

@@ -18,9 +18,6 @@ _CLASSES |= dict(enumerate((ascii_uppercase, hexdigits, " \t", _GRAPH + " "), 15
 _ASCII = [chr(number) for number in range(0x80)]
 _CLASS_OF = [sum(1 << bit for bit, members in _CLASSES.items() if char in members) for char in _ASCII]
 _RUNES = (_CLASS_OF, [ord(char.lower()) for char in _ASCII], [ord(char.upper()) for char in _ASCII])
-_SYSTEM = dict.fromkeys(("hw.physicalcpu", "hw.logicalcpu", "hw.physicalcpu_max", "hw.logicalcpu_max"), 4) | {
-    "hw.packages": 1
-}
 VARIABLES: dict[str, bytes | int] = {
     "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
     "__DefaultRuneLocale": bytes(60) + b"".join(struct.pack("<128I512x", *part) for part in _RUNES),
@@ -58,7 +55,6 @@ class MacProcess(Process):
             "_close": nothing,
             # The size of a page, and the number of processors; nothing else is asked for.
             "_sysconf": lambda machine, name: {29: 0x4000, 57: 4, 58: 4}[name],
-            "_sysctlbyname": self._sysctl,
             "_pthread_self": thread,
             "_pthread_mach_thread_np": thread,
             "_newlocale": lambda machine: machine.data("the locale"),
@@ -85,13 +81,6 @@ class MacProcess(Process):
     def _read(self, machine: Machine, _file: int, to: int, size: int) -> int:
         machine.write(to, bytes(range(size)))
         return size
-
-    def _sysctl(self, machine: Machine, name: int, to: int, size: int) -> int:
-        # Of what libc10 asks for, a Mac does not have everything either.
-        value = _SYSTEM.get(machine.text(name))
-        if value is not None and to:
-            machine.write(to, value.to_bytes(machine.word(size), "little"))
-        return 0 if value is not None else -1
 
     def _strtol(self, machine: Machine, text: int, end: int, base: int) -> int:
         found = re.match(r"\s*[-+]?\d+", machine.text(text))

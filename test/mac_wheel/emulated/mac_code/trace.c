@@ -22,15 +22,14 @@ static void *of_runtime(const char *name) {
   return dlsym(dlopen("libobjfwrt.so.1", RTLD_NOLOAD | RTLD_LAZY), name);
 }
 
+static const void *class_of(const void *receiver) {
+  static const void *(*function)(const void *);
+  return (function = function ? function : of_runtime("object_getClass"))(receiver);
+}
+
 static void note(const void *receiver_class, const void *selector, const void *caller) {
   if (receiver_class && getpid() == gettid() && count < sizeof(messages) / sizeof(*messages))
     messages[count++] = (Message){receiver_class, selector, caller};
-}
-
-static const void *class_of(const void *receiver) {
-  static const void *(*function)(const void *);
-  if (!function) function = of_runtime("object_getClass");
-  return function(receiver);
 }
 
 #define TRACED(name, receiver_class)                                           \
