@@ -186,11 +186,10 @@ class Bridge:
 
     def _send(self, object_class: int, receiver: int, selector: int, name: str) -> None:
         method = self._method(object_class, selector, receiver)
-        if method is None:
-            self._forward(object_class, receiver, selector, name)
-            return
-        function, kind = method
         title = self._title(object_class, name)
+        if method is None:
+            raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
+        function, kind = method
         self._note(title)
         if function in self.classes.functions:
             self.calls.go(self.classes.functions[function])
@@ -234,15 +233,3 @@ class Bridge:
             function = self.native("objc_msg_lookup_super", addressof(place), selector)
             self._methods[key] = (function, kind) if kind else None
         return self._methods[key]
-
-    def _forward(self, object_class: int, receiver: int, selector: int, name: str) -> None:
-        """What the runtime does with a message that no method answers: ask the object for another one."""
-        asks = self.native.selector("forwardingTargetForSelector:")
-        method = self._method(object_class, asks, receiver)
-        own = self.classes.functions.get(method[0]) if method else None
-        target = self.machine.call(own, receiver, asks, selector) if own else 0
-        if not target or target == receiver:
-            title = self._title(object_class, name)
-            raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
-        self.machine.set_register(X0, target)
-        self._message(target, selector)

@@ -25,6 +25,10 @@ at::Tensor input(at::IntArrayRef sizes, int first = 3) {
   return made.to(at::kMPS);
 }
 
+at::Tensor numbers(at::IntArrayRef values) {
+  return at::tensor(values).to(at::kMPS);
+}
+
 void seed() {
   auto generator = at::globalContext().defaultGenerator(at::kMPS);
   generator.set_current_seed(7);
@@ -48,14 +52,28 @@ void replays(size_t encode_ahead) {
 }
 
 void operators() {
-  const auto given = input({4, 5}), other = input({4, 5}, 5), image = input({1, 2, 6, 6});
-  const auto indices = at::tensor({2, 0, 3}).to(at::kMPS);
+  const auto given = input({4, 5}), other = input({4, 5}, 5), square = input({5, 5}), image = input({1, 2, 6, 6});
+  const auto batches = input({2, 3, 4}), weight = input({3, 2, 3, 3}), row = input({5}), features = input({2}, 6);
+  const auto indices = numbers({2, 0, 3}), places = numbers({1, 3, 0, 2}).view({2, 2});
   for (const auto& each :
        {given.index_select(0, indices), given.index({indices}), std::get<0>(given.sort(-1)), given.cumsum(0),
         at::cat({given, other}), at::where(given > other, given, other), given.sum(0), given.t().contiguous(),
         at::layer_norm(given, {5}), at::bitwise_xor(indices, indices + 5), at::gelu(given).to(at::kHalf),
         given.masked_fill(given < 0, 2), at::max_pool2d(image, {2, 2}),
-        at::upsample_bilinear2d(image, {9, 9}, /*align_corners=*/false), at::embedding(given, indices)}) {
+        at::upsample_bilinear2d(image, {9, 9}, /*align_corners=*/false), at::embedding(given, indices),
+        at::linear(given, square, row), at::bmm(batches, batches.transpose(1, 2)), at::addmm(row, given, square),
+        given.mean(), given.var(1), given.amax(1), given.argmax(1), given.norm(), given.clamp(-1, 1), given.pow(2),
+        given.sigmoid(), given.tanh(), given.exp(), given.abs().sqrt(), given / (other.abs() + 1), at::silu(given),
+        at::leaky_relu(given), at::threshold_backward(given, other, 0), at::_softmax(given, 1, false),
+        at::_log_softmax(given, 1, false), at::batch_norm(image, features, features, features, features.abs(), false,
+        0.1, 1e-5, false), at::avg_pool2d(image, {3, 3}), at::conv_transpose2d(input({1, 3, 4, 4}), weight),
+        at::gather(given, 0, places), given.scatter(0, places, 9), std::get<0>(given.topk(2)), given.triu(), given.flip(0),
+        given.roll(1, 0), at::stack({given, other}), given.unsqueeze(0).expand({2, 4, 5}).contiguous(), at::isnan(given),
+        given.eq(other), given.logical_and(other), given.nonzero(), at::one_hot(indices, 4), at::mse_loss(given, other),
+        at::nll_loss(given, numbers({1, 0, 4, 2})), at::arange(5, at::device(at::kMPS)),
+        at::constant_pad_nd(given, {1, 1}), at::repeat_interleave(given, 2, 0), at::bucketize(given, row),
+        std::get<0>(at::native_group_norm(image, features, features, 1, 2, 36, 1, 1e-5)), at::dropout(given, 0.5, false),
+        at::scaled_dot_product_attention(image, image, image)}) {
     result(each);
   }
 }

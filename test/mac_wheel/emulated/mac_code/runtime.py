@@ -82,7 +82,9 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         places.official_headers / "torch/include",
     )
     shims, deferred = (HERE / "shim.c", HERE / "blocks.c"), places.own / "takeover" / "deferred.h"
-    extensions = {"probe": (HERE / "probe.cpp",), "programs": (HERE / "programs.cpp", HERE / "arguments.cpp")}
+    extensions = {"probe": [HERE / "probe.cpp"], "programs": [HERE / "programs.cpp", HERE / "arguments.cpp"]}
+    # The headers that the series adds.
+    added = bench.checkout / "aten/src"
 
     def build_base(new: Path) -> None:
         compiler = Compiler(bench, new)
@@ -101,9 +103,7 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         compiler = Compiler(bench, new)
         words = ["-std=c++17", "-fblocks", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG"]
         words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{headers}"]
-        # The headers that the series adds.
-        words += [f"-I{deferred.parent}", f"-I{headers / 'torch/csrc/api/include'}"]
-        words += ["-idirafter", str(bench.checkout / "aten/src")]
+        words += [f"-I{deferred.parent}", f"-I{headers / 'torch/csrc/api/include'}", "-idirafter", str(added)]
         parts = [compiler.compile(each, *words) for each in extensions[name]]
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
@@ -111,17 +111,17 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
 
     words_of_this = Path(__file__).read_bytes()
     fill_once(folder / "base", [bench.pin.tools, *(each.read_bytes() for each in shims), words_of_this], build_base)
+    read = [deferred, *sorted((added / "ATen/mps").glob("*.h"))]
     for name, sources in extensions.items():
-        texts = [each.read_bytes() for each in (*sources, deferred)]
-        wanted = [bench.pin.tools, *texts, str(torch), words_of_this]
+        wanted = [bench.pin.tools, *(each.read_bytes() for each in (*sources, *read)), str(torch), words_of_this]
         fill_once(folder / name, wanted, partial(build_extension, name=name))
-    native = _for_this_machine(folder / "native", bench, extensions["programs"])
+    native = _for_this_machine(folder / "native", bench, extensions["programs"], read)
     names = ["base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib"]
     names += ["probe/libprobe.dylib", "programs/libprograms.dylib"]
     return Runtime(*(folder / name for name in names), *native)
 
 
-def _for_this_machine(folder: Path, bench: Bench, programs: Sequence[Path]) -> list[Path]:
+def _for_this_machine(folder: Path, bench: Bench, programs: Sequence[Path], read: Sequence[Path]) -> list[Path]:
     simulator, trace = bench.project.layout.simulator_build, HERE / "trace.c"
     description = (simulator / "mps_simulator.json").read_text()
     torch = Path(json.loads(description)["wheel"])
@@ -138,5 +138,5 @@ def _for_this_machine(folder: Path, bench: Bench, programs: Sequence[Path]) -> l
         for name, command in commands.items():
             subprocess.run([*command, "-o", str(new / name)], check=True, env=environment)
 
-    fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace))], build)
+    fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace, *read))], build)
     return [folder / name for name in commands]
