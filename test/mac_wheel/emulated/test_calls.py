@@ -2,13 +2,11 @@
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mac_code.calls import invoke_of
 from mac_code.encodings import signature
 from mac_code.loaded import Inputs, Loaded
 from mac_code.messages import Messages
@@ -129,19 +127,3 @@ def test_block_of_native_code(seen: Seen) -> None:
         return sides.seen_on_machine() + sides.seen_natively()
 
     assert numbers(seen(work)) == [CALLED[0], 1]
-
-
-def test_block_on_another_thread_runs_here(seen: Seen) -> None:
-    def work(sides: Sides) -> bytes:
-        threads: list[int] = []
-        sides.mac.bridge.functions["_native"] = lambda: threads.append(threading.get_ident())
-        block = sides.calls.native_block(sides.mac.call("plain_block", sides.mac.machine.trap("_native")))
-        place = ctypes.addressof(block) if block else 0
-        thread = threading.Thread(target=signature("v@?").function(invoke_of(place)), args=(place,))
-        thread.start()
-        thread.join()
-        assert threads == []
-        sides.calls.do_waiting()
-        return bytes(each == threading.get_ident() for each in threads)
-
-    assert seen(work) == b"\1"

@@ -102,8 +102,3 @@ SHARED void mac_code_drop_block() {
   mac_code_call_block(kept);
   _Block_release(reinterpret_cast<const void*>(kept));
 }
-
-/// A block that calls a function.
-SHARED void* mac_code_plain_block(void (*function)()) {
-  return _Block_copy(reinterpret_cast<const void*>(^{ function(); }));
-}

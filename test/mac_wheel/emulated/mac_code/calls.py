@@ -99,17 +99,13 @@ class Calls:
         indirect = self.machine.register(X8)
         result = kind.function(function)(*passed)
         self.raise_failure()
-        self._return(kind, result, indirect)
+        if kind.result.code != "v":
+            value = result if isinstance(result, ctypes.Structure) else kind.result.ctype(result or 0)
+            if kind.result.by_address:
+                self.machine.write(indirect, bytes(value))
+            else:
+                put(self.machine, kind.result, place_of_result(kind.result), self.stack, value)
         self.leave()
-
-    def _return(self, kind: Signature, result: Any, indirect: int) -> None:
-        if kind.result.code == "v":
-            return
-        value = result if isinstance(result, ctypes.Structure) else kind.result.ctype(result or 0)
-        if kind.result.by_address:
-            self.machine.write(indirect, bytes(value))
-        else:
-            put(self.machine, kind.result, place_of_result(kind.result), self.stack, value)
 
     def raise_failure(self) -> None:
         """An error that had to wait until native code returned."""

@@ -23,7 +23,7 @@ class Messages:
         for key, facts in load().methods.items():
             self._facts[key[0] + key.split()[1].rstrip("]")] += facts
         self.counts: Counter[str] = Counter()
-        self.unconfirmed: Counter[str] = Counter()
+        self.unconfirmed: set[str] = set()
         # All in their order, also those to objects of the libraries' own classes.
         self.sequence: list[str] = []
 
@@ -46,13 +46,14 @@ class Messages:
         if not known and selector not in _LISTED:
             raise Stopped(f"no source says what {title} takes")
         if not known:
-            self.unconfirmed[title] += 1
+            self.unconfirmed.add(title)
 
     def report(self) -> dict[str, object]:
-        """How many messages were sent, and of how many kinds; kinds of which no source says the types."""
+        """How many messages were sent, and of how many kinds; those of which no source says the types."""
+        kinds, unconfirmed = len(self.counts), sorted(self.unconfirmed)
         return {
-            "sent": sum(self.counts.values()),
-            "kinds": len(self.counts),
-            "kinds_checked": len(self.counts) - len(self.unconfirmed),
-            "kinds_of_which_no_source_says": sorted(self.unconfirmed),
+            "sent": self.counts.total(),
+            "kinds": kinds,
+            "checked": kinds - len(unconfirmed),
+            "unsourced": unconfirmed,
         }
