@@ -77,12 +77,22 @@ def encoder(programs: MacPrograms) -> int:
     return made
 
 
-def send(selector: str, *arguments: int) -> Fault:
-    """Send the encoder a message, as compiled code does."""
+def options(programs: MacPrograms) -> int:
+    return programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
+
+
+def released(programs: MacPrograms) -> int:
+    made = options(programs)
+    programs.machine.call(programs.machine.trap("_objc_release"), made)
+    return made
+
+
+def send(selector: str, *arguments: int, to: Callable[[MacPrograms], int] = encoder) -> Fault:
+    """Send a message, as compiled code does."""
 
     def run(programs: MacPrograms) -> None:
         function, number = programs.machine.trap("_objc_msgSend"), programs.native.selector(selector)
-        programs.machine.call(function, encoder(programs), number, *arguments)
+        programs.machine.call(function, to(programs), number, *arguments)
 
     return run
 
@@ -95,18 +105,6 @@ def send_sizes(how: str) -> Fault:
         programs.call(how, encoder(programs), selector, function)
 
     return run
-
-
-def release_twice(programs: MacPrograms) -> None:
-    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
-    for _ in range(2):
-        programs.machine.call(programs.machine.trap("_objc_release"), made)
-
-
-def send_to_released(programs: MacPrograms) -> None:
-    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
-    programs.machine.call(programs.machine.trap("_objc_release"), made)
-    programs.machine.call(programs.machine.trap("_objc_msgSend"), made, programs.native.selector("languageVersion"))
 
 
 SIZES, LENGTH = "dispatchThreads:threadsPerThreadgroup:", "newBufferWithLength:options:"
@@ -123,8 +121,15 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         f"{ENCODER} {SIZES}] is v {{QQ}} {{QQ}} here and v {{QQQ}} {{QQQ}} by metal-cpp",
     ),
     "struct by value": (send_sizes("send_fields"), "24 bytes at 0x3 are nobody's memory"),
-    "released": (send_to_released, "languageVersion was sent to a deallocated object"),
-    "released twice": (release_twice, "release was sent to a deallocated object"),
+    "released": (send("languageVersion", to=released), "languageVersion was sent to a deallocated object"),
+    "released twice": (
+        lambda programs: programs.machine.call(programs.machine.trap("_objc_release"), released(programs)),
+        "release was sent to a deallocated object",
+    ),
+    "no BOOL": (
+        send("setFastMathEnabled:", 2, to=options),
+        "argument 1 of -[MTLCompileOptions setFastMathEnabled:] is 2, which is no BOOL",
+    ),
     "no object": (
         send("setComputePipelineState:", 3),
         f"argument 1 of {ENCODER} setComputePipelineState:]: a message was sent to 0x3, which is no object",
