@@ -1,10 +1,11 @@
 """Joins the machine to the simulator: classes, selectors, messages and the functions that libobjc has."""
 
+import time
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_uint64
 from functools import partial
 from inspect import signature as python_signature
-from struct import unpack
+from struct import pack, unpack
 from typing import Any
 
 from mac_code.calls import Calls, invoke_of, two_words, X0, zero
@@ -57,6 +58,7 @@ class Bridge:
             "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
             "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
             "_snprintf": self._snprintf,
+            "_clock_gettime": self._clock,
             "_pthread_cond_wait": self._wait,
             "_dispatch_queue_set_specific": self._set_specific,
         }
@@ -143,6 +145,10 @@ class Bridge:
     def _wait(self) -> int:
         # One of the blocks that wait here may end it; it may return without a reason, too.
         self.calls.do_next()
+        return 0
+
+    def _clock(self, _which: int, to: int) -> int:
+        self.machine.write(to, pack("<2Q", *divmod(time.monotonic_ns(), 1_000_000_000)))
         return 0
 
     def _snprintf(self, to: int, _size: int, text: int) -> int:

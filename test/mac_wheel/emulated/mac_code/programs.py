@@ -20,7 +20,8 @@ from mac_code.messages import Messages
 from mac_code.native import Native
 
 # In programs.cpp.
-NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
+NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random")
+NAMES += ("replays", "linked", "ahead", "operators")
 # In seconds; then the signal ends it.
 _LONGEST = 300
 _BACKEND = "CMakeFiles/backend_"
