@@ -13,11 +13,14 @@ from mac_code.messages import Messages
 from mac_code.programs import in_child, MacPrograms
 
 TAKE = "dc{Pair=qq}{Triple=qqq}sq{Small=ic}{Pair=qq}csi{F=fff}{D=dddd}{F=fff}dB{Triple=qqq}"
-# By the functions of arguments.cpp, which all take a number.
+# What the functions of arguments.cpp give, and the result.
+GIVEN = (-1, 2, 3, 4, 5, 6, -7, 1 << 40, -8, 9, 10, 11, -12, 13, -14, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5)
+TAKEN = struct.pack("<b5qhqib2qbhi3f4d3fd?3qd", *GIVEN, 11.5, True, 15, 16, 17, 12.0)
 RESULTS = {"pair": "{Pair=qq}", "triple": "{Triple=qqq}", "floats": "{F=fff}", "doubles": "{D=dddd}"}
 RESULTS |= {"char": "c", "float": "f"}
-# What the block of arguments.cpp returns for the n-th time.
-CALLED = [1008, 2008, 3008]
+RETURNED = struct.pack("<5q3f4dbf", 1, 2, 3, 4, 5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, -6, 8.5)
+# What the block returns for the n-th time.
+CALLED = (1008, 2008, 3008)
 
 
 class Sides:
@@ -51,79 +54,59 @@ class Sides:
         return self.calls.function(kind, lambda *values: self.calls.on_machine(address, kind, values))
 
 
-@pytest.fixture
-def seen(inputs: Inputs, loaded: Loaded) -> Callable[[Callable[[Sides], bytes]], bytes]:
+def seen(inputs: Inputs, loaded: Loaded, work: Callable[[Sides], bytes]) -> bytes:
     """What the work has seen, done in a copy of the process."""
-
-    def run(work: Callable[[Sides], bytes]) -> bytes:
-        return bytes.fromhex(in_child(lambda: {"seen": work(Sides(inputs, loaded)).hex()})["seen"])
-
-    return run
+    return bytes.fromhex(in_child(lambda: {"seen": work(Sides(inputs, loaded)).hex()})["seen"])
 
 
-Seen = Callable[[Callable[[Sides], bytes]], bytes]
+def take_natively(sides: Sides, encoding: str = TAKE) -> bytes:
+    sides.mac.call("give", sides.as_mac_function("take", encoding))
+    return sides.seen_natively() + sides.seen_on_machine()
 
 
-def given_natively(sides: Sides) -> bytes:
-    sides.native("give")(sides.native("take"))
-    return sides.seen_natively()
+def take_on_machine(sides: Sides) -> bytes:
+    sides.native("give")(sides.as_native_function("take", TAKE))
+    return sides.seen_on_machine() + sides.seen_natively()
 
 
-@pytest.mark.parametrize("encoding", [TAKE, TAKE.replace("{F=fff}d", "{F=fff}q")], ids=["right", "planted"])
-def test_machine_gives_to_native_code(seen: Seen, encoding: str) -> None:
-    def work(sides: Sides) -> bytes:
-        sides.mac.call("give", sides.as_mac_function("take", encoding))
-        return sides.seen_natively() + sides.seen_on_machine()
-
-    assert (seen(work) == seen(given_natively)) == (encoding == TAKE)
+def return_natively(sides: Sides) -> bytes:
+    for name, encoding in RESULTS.items():
+        sides.mac.call(f"want_{name}", sides.as_mac_function(f"return_{name}", encoding + "q"))
+    return sides.seen_on_machine()
 
 
-def test_native_code_gives_to_machine(seen: Seen) -> None:
-    def work(sides: Sides) -> bytes:
-        sides.native("give")(sides.as_native_function("take", TAKE))
-        return sides.seen_on_machine() + sides.seen_natively()
-
-    assert seen(work) == seen(given_natively)
-
-
-def test_results_of_native_code(seen: Seen) -> None:
-    def natively(sides: Sides) -> bytes:
-        for name in RESULTS:
-            sides.native(f"want_{name}")(sides.native(f"return_{name}"))
-        return sides.seen_natively()
-
-    def work(sides: Sides) -> bytes:
-        for name, encoding in RESULTS.items():
-            sides.mac.call(f"want_{name}", sides.as_mac_function(f"return_{name}", encoding + "q"))
-        return sides.seen_on_machine()
-
-    assert seen(work) == seen(natively)
+def keep_block_of_machine(sides: Sides) -> bytes:
+    """What the block has captured lives until native code drops it; the variable is noted after two calls."""
+    sides.mac.call("give_block", sides.as_mac_function("keep_block", "v@?"))
+    assert sides.mac.call("live") == 1
+    sides.native("drop_block")()
+    sides.calls.raise_failure()
+    sides.calls.do_waiting()
+    assert sides.mac.call("live") == 0
+    return sides.seen_natively() + sides.seen_on_machine()
 
 
-def numbers(content: bytes) -> list[int]:
-    return list(struct.unpack(f"<{len(content) // 8}q", content))
+def call_native_block(sides: Sides) -> bytes:
+    sides.native("give_block")(sides.as_native_function("call_block", "v@?"))
+    sides.calls.raise_failure()
+    return sides.seen_on_machine() + sides.seen_natively()
 
 
-def test_block_of_the_machine(seen: Seen) -> None:
-    """Native code keeps it, and what it captured lives until then."""
-
-    def work(sides: Sides) -> bytes:
-        sides.mac.call("give_block", sides.as_mac_function("keep_block", "v@?"))
-        assert sides.mac.call("live") == 1
-        sides.native("drop_block")()
-        sides.calls.raise_failure()
-        sides.calls.do_waiting()
-        assert sides.mac.call("live") == 0
-        return sides.seen_natively() + sides.seen_on_machine()
-
-    # The machine has noted the variable after two calls.
-    assert numbers(seen(work)) == [*CALLED, 2]
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (take_natively, TAKEN),
+        (take_on_machine, TAKEN),
+        (return_natively, RETURNED),
+        (keep_block_of_machine, struct.pack("<4q", *CALLED, 2)),
+        (call_native_block, struct.pack("<2q", CALLED[0], 1)),
+    ],
+)
+def test_calls(inputs: Inputs, loaded: Loaded, work: Callable[[Sides], bytes], expected: bytes) -> None:
+    assert seen(inputs, loaded, work) == expected
 
 
-def test_block_of_native_code(seen: Seen) -> None:
-    def work(sides: Sides) -> bytes:
-        sides.native("give_block")(sides.as_native_function("call_block", "v@?"))
-        sides.calls.raise_failure()
-        return sides.seen_on_machine() + sides.seen_natively()
-
-    assert numbers(seen(work)) == [CALLED[0], 1]
+def test_argument_of_another_type_is_seen(inputs: Inputs, loaded: Loaded) -> None:
+    wrong = TAKE.replace("{F=fff}d", "{F=fff}q")
+    assert seen(inputs, loaded, lambda sides: take_natively(sides, wrong)) != TAKEN
+    loaded.seen("an argument of another type")

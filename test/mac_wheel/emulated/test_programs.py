@@ -10,7 +10,7 @@ import pytest
 from mac_code.loaded import Inputs, Loaded
 from mac_code.machine import Stopped
 from mac_code.messages import Messages
-from mac_code.programs import Failed, in_child, MacPrograms, NAMES
+from mac_code.programs import Failed, in_child, MacPrograms, names
 
 # The wheel has its kernels compiled; the simulator's backend has them as source.
 _OF_SOURCES = ("newLibraryWith", "MTLCompileOptions", "stringWithCString:encoding:")
@@ -25,7 +25,7 @@ def run_all(loaded: Loaded, inputs: Inputs, macos: str) -> dict[str, Any]:
     def run() -> dict[str, Any]:
         messages = Messages()
         programs = MacPrograms(loaded, inputs, messages)
-        found = {name: programs.run(name) for name in NAMES}
+        found = {name: programs.run(name) for name in names(macos)}
         return found | {"messages": messages.report(), "others": programs.bridge.calls.count_of_others}
 
     return in_child(run, macos)
@@ -36,13 +36,13 @@ def test_programs_are_as_natively(
     loaded: Loaded, inputs: Inputs, native_results: Callable[[str], dict[str, Any]], macos: str
 ) -> None:
     found, wanted = run_all(loaded, inputs, macos), native_results(macos)
-    for name in NAMES:
+    for name in names(macos):
         assert found[name]["content"] and found[name]["content"] == wanted[name]["content"], name
         assert sequence(name, found[name]) == sequence(name, wanted[name]), name
         assert name in LONG or releases(found[name]) == releases(wanted[name]), name
     # Of the completion handlers of replays, and of the graph that is encoded ahead.
     assert found["others"]
-    sent = {name: len(found[name]["sequence"]) for name in NAMES}
+    sent = {name: len(found[name]["sequence"]) for name in names(macos)}
     loaded.report.setdefault("programs_as_natively", {})[f"macOS {macos}"] = found["messages"] | {
         "blocks_of_other_threads": found["others"],
         "messages_in_order": sent,
@@ -50,7 +50,7 @@ def test_programs_are_as_natively(
     if macos == "14.5":
         # The code takes other ways there.
         other = native_results("15.2")
-        assert [name for name in NAMES if sequence(name, found[name]) != sequence(name, other[name])]
+        assert [name for name in names(macos) if sequence(name, found[name]) != sequence(name, other[name])]
         loaded.seen("another sequence of messages")
 
 

@@ -25,7 +25,7 @@ _DESTROYED = "SimulatorDestroyedObject"
 # Functions that mean the same there, with the number of their arguments.
 _SAME = dict.fromkeys(("_objc_autoreleasePoolPush", "_getpid", "_MTLCopyAllDevices"), 0)
 _SAME |= dict.fromkeys(("_objc_autoreleasePoolPop", "_sel_getName", "_NSClassFromString", "_dispatch_get_specific"), 1)
-_SAME["_dispatch_queue_create"] = 2
+_SAME |= {"_dispatch_queue_create": 2, "_dispatch_queue_set_specific": 4}
 Function = Callable[..., int | None]
 
 
@@ -60,7 +60,6 @@ class Bridge:
             "_snprintf": self._snprintf,
             "_clock_gettime": self._clock,
             "_pthread_cond_wait": self._wait,
-            "_dispatch_queue_set_specific": self._set_specific,
         }
         retains, releases = self.machine.trap("_objc_retain"), self.machine.trap("_objc_release")
         heap_class = native.address("_NSConcreteMallocBlock")
@@ -124,23 +123,16 @@ class Bridge:
         # What a block keeps for its own is no message of the library.
         if self.process.image_at(self.machine.return_address) is not self._shim:
             self._note(self._title(object_class, name))
-        return self._guarded(lambda: self.native.send(receiver, name))
-
-    def _guarded(self, call: Callable[[], int]) -> int:
-        result = call()
+        result = self.native.send(receiver, name)
         self.calls.raise_failure()
         return result
 
     def _dispatch(self, name: str, queue: int, block: int) -> None:
         self.calls.do_waiting()
         made = self.calls.native_block(block)
-        self._guarded(lambda: self.native(name, queue, addressof(made) if made else block))
+        self.native(name, queue, addressof(made) if made else block)
+        self.calls.raise_failure()
         self.calls.do_waiting()
-
-    def _set_specific(self, queue: int, key: int, context: int, destructor: int) -> None:
-        if destructor:
-            raise Stopped("dispatch_queue_set_specific has a destructor, which the bridge does not call")
-        self.native("dispatch_queue_set_specific", queue, key, context, 0)
 
     def _wait(self) -> int:
         # One of the blocks that wait here may end it; it may return without a reason, too.

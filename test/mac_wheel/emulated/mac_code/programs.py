@@ -19,13 +19,16 @@ from mac_code.machine import Stopped
 from mac_code.messages import Messages
 from mac_code.native import Native
 
-# In programs.cpp.
-NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random")
-NAMES += ("replays", "linked", "ahead", "operators")
+_NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
 # In seconds; then the signal ends it.
 _LONGEST = 300
 _BACKEND = "CMakeFiles/backend_"
 Job = Callable[[], dict[str, Any]]
+
+
+def names(macos: str) -> tuple[str, ...]:
+    """The programs of programs.cpp; graph runs cannot be linked on macOS 14."""
+    return (*_NAMES, "linked") if macos == "15.2" else _NAMES
 
 
 class Failed(Exception):
@@ -95,7 +98,7 @@ class MacPrograms:
         return {"content": content.hex(), "sequence": self.messages.sequence}
 
 
-def run_all_natively(inputs: Inputs) -> dict[str, Any]:
+def run_all_natively(inputs: Inputs, macos: str) -> dict[str, Any]:
     """Run the programs that were built for the simulator."""
     trace = ctypes.CDLL(str(inputs.runtime.trace), mode=ctypes.RTLD_GLOBAL)
     native = Native(inputs.simulator)
@@ -105,7 +108,7 @@ def run_all_natively(inputs: Inputs) -> dict[str, Any]:
     for function in (programs.mac_code_content, programs.mac_code_content_size, trace.mac_code_messages):
         function.restype = ctypes.c_size_t
     found = {}
-    for name in NAMES:
+    for name in names(macos):
         trace.mac_code_take_count()
         problem = programs.mac_code_run(name.encode())
         if problem:
