@@ -2,7 +2,9 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from mac_code.loaded import Inputs, Loaded
 from mac_code.process import LIBSYSTEM, PYTHON, Source
+from mac_code.programs import in_child, run_all_natively
 from mac_code.runtime import build_runtime, LIBCXX
 from mac_code.system import MacProcess
 from mac_code.tables import Probe
@@ -35,7 +38,8 @@ def inputs() -> Inputs:
     names = {each.path: each.names for each in apple}
     names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
     source = Source(files, names, torch / "lib")
-    return Inputs(bench, library, source.official, runtime, lambda: MacProcess(runtime, source))
+    simulator = bench.project.layout.simulator_build / "libmps_simulator.so"
+    return Inputs(bench, library, source.official, runtime, simulator, lambda: MacProcess(runtime, source))
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +62,12 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
     loaded.report["seconds"] = round(time.monotonic() - began, 1)
     text = json.dumps(loaded.report, indent=2, sort_keys=True) + "\n"
     write_atomically(inputs.bench.project.layout.reports / "mac_code.json", text.encode())
+
+
+@pytest.fixture(scope="session")
+def native_results(inputs: Inputs) -> Callable[[str], dict[str, Any]]:
+    """The programs' results on the simulator, by version of macOS."""
+    return cache(lambda macos: in_child(lambda: run_all_natively(inputs, macos), macos))
 
 
 @pytest.fixture

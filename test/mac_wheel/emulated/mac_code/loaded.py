@@ -22,6 +22,8 @@ class Inputs:
     # The official libraries.
     official: Path
     runtime: Runtime
+    # The simulator's library.
+    simulator: Path
     new_process: Callable[[], MacProcess]
 
 

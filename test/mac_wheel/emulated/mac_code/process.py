@@ -36,6 +36,12 @@ class Image:
     def name(self) -> str:
         return self.file.path.name
 
+    def items(self, section: str, size: int) -> Iterator[int]:
+        """Where the items of a section lie, each of this size."""
+        for each in self.file.sections:
+            if each.name == section:
+                yield from range(self.base + each.address, self.base + each.address + each.size, size)
+
     def address(self, symbol: str) -> int:
         """Where one of its names lies, be it exported or local."""
         exports = self.file.exports
@@ -126,7 +132,7 @@ class Process:
                 key = (bind.name, bind.ordinal)
                 if key not in found:
                     found[key] = self._resolve(image, bind)
-                self._point(image, bind, found[key])
+                self.point(image, bind, found[key])
             self._set_thread_variables(image)
         chosen: dict[str, int] = {}
         for image in images:
@@ -134,9 +140,10 @@ class Process:
                 if bind.name not in chosen:
                     chosen[bind.name] = self._coalesce(bind.name)
                 if chosen[bind.name]:
-                    self._point(image, bind, chosen[bind.name])
+                    self.point(image, bind, chosen[bind.name])
 
-    def _point(self, image: Image, bind: Bind, address: int) -> None:
+    def point(self, image: Image, bind: Bind, address: int) -> None:
+        """Set a pointer to what it is bound to."""
         value = address + bind.addend & 0xFFFFFFFFFFFFFFFF if address else 0
         struct.pack_into("<Q", image.memory, bind.address, value)
 

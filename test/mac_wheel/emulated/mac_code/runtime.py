@@ -1,8 +1,10 @@
 """Build what stands for macOS's libraries, for arm64: LLVM's libc++ and libunwind, a piece of libSystem, and the probe."""
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +39,10 @@ class Runtime(NamedTuple):
     unwind: Path
     cxx: Path
     probe: Path
+    programs: Path
+    # The same for the simulator, and what notes its messages.
+    native_programs: Path
+    trace: Path
 
 
 class Compiler:
@@ -75,12 +81,15 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         places.zig.parent / "lib",
         places.official_headers / "torch/include",
     )
-    shim, probe, deferred = HERE / "shim.c", HERE / "probe.cpp", places.own / "takeover" / "deferred.h"
+    shims, deferred = (HERE / "shim.c", HERE / "blocks.c"), places.own / "takeover" / "deferred.h"
+    extensions = {"probe": [HERE / "probe.cpp"], "programs": [HERE / "programs.cpp", HERE / "arguments.cpp"]}
+    # The headers that the series adds.
+    added = bench.checkout / "aten/src"
 
     def build_base(new: Path) -> None:
         compiler = Compiler(bench, new)
         words = ["-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"]
-        compiler.link("libshim.dylib", [compiler.compile(shim, *words)])
+        compiler.link("libshim.dylib", [compiler.compile(each, *words) for each in shims])
         words = [f"-I{llvm / 'libunwind/include'}", "-D_LIBUNWIND_IS_NATIVE_ONLY", "-DNDEBUG"]
         parts = [compiler.compile(llvm / "libunwind/src" / name, *words, *more) for name, more in _UNWIND.items()]
         compiler.link("libunwind.dylib", parts)
@@ -89,19 +98,45 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         parts = [compiler.compile(each, *_CXX_WORDS, *words) for each in sources if each.name not in _LEFT_OUT]
         compiler.link("libc++.1.dylib", parts, install_name=LIBCXX)
 
-    def build_probe(new: Path) -> None:
+    def build_extension(new: Path, name: str) -> None:
         """Bound to the official libraries, as an extension is."""
         compiler = Compiler(bench, new)
-        words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", f"-I{headers}"]
-        words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{deferred.parent}"]
-        part = compiler.compile(probe, *words, f"-I{headers / 'torch/csrc/api/include'}")
+        words = ["-std=c++17", "-fblocks", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG"]
+        words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{headers}"]
+        words += [f"-I{deferred.parent}", f"-I{headers / 'torch/csrc/api/include'}", "-idirafter", str(added)]
+        parts = [compiler.compile(each, *words) for each in extensions[name]]
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
-        compiler.link("libprobe.dylib", [part], *map(str, linked))
+        compiler.link(f"lib{name}.dylib", parts, *map(str, linked))
 
     words_of_this = Path(__file__).read_bytes()
-    fill_once(folder / "base", [bench.pin.tools, shim.read_bytes(), words_of_this], build_base)
-    wanted = [bench.pin.tools, probe.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
-    fill_once(folder / "probe", wanted, build_probe)
-    names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib", "probe/libprobe.dylib")
-    return Runtime(*(folder / name for name in names))
+    fill_once(folder / "base", [bench.pin.tools, *(each.read_bytes() for each in shims), words_of_this], build_base)
+    read = [deferred, *sorted((added / "ATen/mps").glob("*.h"))]
+    for name, sources in extensions.items():
+        wanted = [bench.pin.tools, *(each.read_bytes() for each in (*sources, *read)), str(torch), words_of_this]
+        fill_once(folder / name, wanted, partial(build_extension, name=name))
+    native = _for_this_machine(folder / "native", bench, extensions["programs"], read)
+    names = ["base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib"]
+    names += ["probe/libprobe.dylib", "programs/libprograms.dylib"]
+    return Runtime(*(folder / name for name in names), *native)
+
+
+def _for_this_machine(folder: Path, bench: Bench, programs: Sequence[Path], read: Sequence[Path]) -> list[Path]:
+    simulator, trace = bench.project.layout.simulator_build, HERE / "trace.c"
+    description = (simulator / "mps_simulator.json").read_text()
+    torch = Path(json.loads(description)["wheel"])
+    of_torch = [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+    compiler, words = str(simulator / "bin/mps-clang++"), ["-O1", "-shared", "-fPIC", "-w"]
+    # The first compiler links with the simulator, of which the other library must know nothing.
+    commands = {
+        "libprograms.so": [compiler, *words, "-std=c++17", *of_torch, *map(str, programs)],
+        "libtrace.so": [str(bench.places.zig), "cc", *words, str(trace)],
+    }
+
+    def build(new: Path) -> None:
+        environment = os.environ | bench.places.compiler_environment
+        for name, command in commands.items():
+            subprocess.run([*command, "-o", str(new / name)], check=True, env=environment)
+
+    fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace, *read))], build)
+    return [folder / name for name in commands]

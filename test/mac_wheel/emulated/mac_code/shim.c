@@ -21,6 +21,7 @@ SHARED void *aligned_alloc(size_t alignment, size_t size) {
 
 SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
 SHARED void free(void *memory) {}
+SHARED int posix_memalign(void **to, size_t alignment, size_t size) { return *to = aligned_alloc(alignment, size), 0; }
 
 SHARED void *memset(void *to, int value, size_t size) {
   byte *next = to;
@@ -76,10 +77,19 @@ SHARED int strncmp(const byte *left, const byte *right, size_t size) {
 
 SHARED int strcmp(const byte *left, const byte *right) { return strncmp(left, right, ~0ul); }
 
+SHARED const char *strstr(const char *text, const char *wanted) {
+  for (const size_t size = strlen(wanted); *text; text++)
+    if (!strncmp((const byte *)text, (const byte *)wanted, size)) return text;
+  return 0;
+}
+
+SHARED char *strdup(const char *text) { return memmove(malloc(strlen(text) + 1), text, strlen(text) + 1); }
+
 SUCCEEDS(pthread_mutexattr_init) SUCCEEDS(pthread_mutexattr_settype) SUCCEEDS(pthread_mutexattr_destroy)
 SUCCEEDS(pthread_mutex_init) SUCCEEDS(pthread_mutex_destroy) SUCCEEDS(pthread_mutex_lock) SUCCEEDS(pthread_mutex_unlock)
 SUCCEEDS(pthread_rwlock_rdlock) SUCCEEDS(pthread_rwlock_unlock)
-SUCCEEDS(pthread_cond_init) SUCCEEDS(pthread_cond_broadcast)
+SUCCEEDS(pthread_mutex_trylock) SUCCEEDS(pthread_atfork)
+SUCCEEDS(pthread_cond_init) SUCCEEDS(pthread_cond_broadcast) SUCCEEDS(pthread_cond_signal)
 
 SHARED int pthread_once(long once[2], void (*function)(void)) {
   if (!once[1]) once[1] = 1, function();

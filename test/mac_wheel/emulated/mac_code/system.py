@@ -4,7 +4,7 @@ import re
 import struct
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, hexdigits, punctuation, whitespace
 
-from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Snapshot, Stopped
+from mac_code.machine import Handler, Machine, Snapshot, Stopped
 from mac_code.process import Image, Process, Source
 from mac_code.runtime import Runtime
 
@@ -32,7 +32,7 @@ class MacProcess(Process):
         """Load libc++ and what there is of libSystem."""
         machine = Machine(self._functions())
         super().__init__(machine, (runtime.shim, runtime.unwind), VARIABLES, source)
-        machine.call(self.image("libshim.dylib").address("_mac_code_set_heap"), HEAP, HEAP + HEAP_BYTES)
+        machine.call(self.image("libshim.dylib").address("_mac_code_set_heap"), *machine.heap)
         self.initialize(self.load(runtime.cxx))
 
     def snapshot(self) -> Snapshot:
