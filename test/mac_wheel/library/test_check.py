@@ -97,6 +97,17 @@ kinds.cases = lambda: [case]
     assert f"**calls**: {result}: by up to" in run.stdout
 
 
+def test_known_problems_are_named(tmp_path: Path) -> None:
+    machine = """
+from torch.mps.check import machine
+describe = machine.describe
+machine.describe = lambda: {**describe(), "macos": "15.3.1", "chip": "Apple M2 Pro"}
+"""
+    run, report = run_check(tmp_path, machine + "torch.mps.MPSGraph.replay = lambda graph: None\n", "--passes", "0")
+    assert len(report["known_problems"]) == 2
+    assert "Reported for eager on such a machine: strided" in run.stdout and "#195163" in run.stdout
+
+
 def test_official_backend_in_charge(tmp_path: Path) -> None:
     loader = """
 import types

@@ -44,8 +44,10 @@ def make_report(passes: int) -> dict[str, Any]:
     for number, name in enumerate(CONFIGURATIONS if passes else (), start=1):
         _say(f"[{number}/{len(CONFIGURATIONS)}] timing: {name}")
         times.append(measure(name, passes))
+    facts = machine.describe()
     return {
-        "machine": machine.describe(),
+        "machine": facts,
+        "known_problems": machine.known_problems(facts),
         "backend": machine.backend(),
         "checks": outcomes,
         "bad": [each["name"] for each in outcomes if each["result"] not in GOOD],

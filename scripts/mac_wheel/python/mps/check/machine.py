@@ -36,6 +36,17 @@ def describe() -> dict[str, Any]:
     }
 
 
+def known_problems(facts: dict[str, Any]) -> list[str]:
+    """Return the problems of eager that other people reported for this macOS and this chip, a sentence each."""
+    problems = []
+    version = tuple(int(part) for part in facts["macos"].split(".")[:2] if part.isdigit())
+    if (15, 0) <= version <= (26, 3):
+        problems.append("strided and expanded operands of a matrix product give wrong results (pytorch #180236)")
+    if any(f"Apple {chip}" in facts["chip"] for chip in ("M1", "M2")):
+        problems.append("a matrix product over 32,767 or more elements reads past its operands (pytorch #195163)")
+    return problems
+
+
 def backend() -> dict[str, Any]:
     """Return which MPS backend has the device: its name, and why if it is not the patched one."""
     try:

@@ -49,6 +49,8 @@ def as_text(report: dict[str, Any]) -> str:
     for each in report["checks"]:
         if each["reason"]:
             lines.append(f"- **{each['name']}**: {each['result']}: {each['reason']}")
+    if report["bad"]:
+        lines += [f"Reported for eager on such a machine: {problem}." for problem in report["known_problems"]]
     if report["times"]:
         lines += _times(report["times"], report["machine"]["simulated"])
     return "\n".join(lines)
