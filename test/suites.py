@@ -72,6 +72,11 @@ def _models(name: str, *words: str) -> Suite:
     return Suite(name, words, on_device=True, on_mac=False, packages=MODEL_LIBRARIES)
 
 
+def _programs(name: str, *words: str) -> Suite:
+    words = ("test/programs/real_models/run_programs.py", *words)
+    return Suite(name, words, on_device=True, on_mac=False, packages=MODEL_LIBRARIES)
+
+
 def _sweep(name: str, *words: str) -> Suite:
     return Suite(name, ("test/programs/sweep/run.py", "--jobs", "{processes}", *words), on_mac=False)
 
@@ -179,6 +184,8 @@ SUITES = (
         *("--only", "generate llama (static, library)", "--only", "generate llama (static, by hand)"),
         *("--report", "build/reports/models_no_replay.json"),
     ),
+    _programs("programs", *("--only", "trainer", "--only", "gan", "--only", "adapters")),
+    _programs("programs, no replays", *("--no-replay", "--only", "gan")),
     Suite(
         "graph caching",
         ("test/programs/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),

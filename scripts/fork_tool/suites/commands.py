@@ -167,6 +167,12 @@ PROGRAMS = (
         "test/programs/real_models/run.py",
         run=runner.run_with_models,
     ),
+    _program(
+        "programs",
+        "Compare training, serving and other programs, compiled, with eager.",
+        "test/programs/real_models/run_programs.py",
+        run=runner.run_with_models,
+    ),
     _program("graph-caching", "Count hits and misses of the executable cache.", "test/programs/graph_caching/run.py"),
     _program("fallback-bench", "Measure the cost of operators without an MPS kernel.", _FALLBACK_BENCH, "bench"),
     _program(

@@ -1,0 +1,139 @@
+"""Programs as people write them, eager and with their models compiled.
+
+python -m mps_simulator test/programs/real_models/run_programs.py [--only NAME] [--page FILE] [--no-replay]
+"""
+
+import os
+import platform
+import random
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy
+import torch
+from torch import nn, Tensor
+
+REPOSITORY = Path(__file__).parents[3]
+sys.path[:0] = [str(REPOSITORY / "build/models/packages"), str(REPOSITORY / "test" / "programs")]
+# Nothing is downloaded.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from page_table import table  # noqa: E402
+
+from real_models.programs import PROGRAMS  # noqa: E402
+
+# Of the passes of a program's parts after their captures.
+_REPLAYED = 0.95
+_BACKEND, _TRACE = "mpsgraphs", "aot_eager"
+_GOOD = ("equal", "as traced")
+mps: Any = torch.mps
+
+
+@dataclass
+class Found:
+    """What came of a program."""
+
+    title: str
+    outcome: str
+    captures: int
+    replays: int
+    eager_calls: int
+
+    @property
+    def replayed(self) -> float:
+        return self.replays / max(1, self.replays + self.eager_calls)
+
+    @property
+    def is_good(self) -> bool:
+        return self.outcome in _GOOD and self.replayed >= _REPLAYED
+
+
+def _run(program: Any, backend: str = "") -> tuple[list[Tensor], int, int, int]:
+    """The program's results; captures, replays and eager calls."""
+    torch._dynamo.reset()
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+
+    # the report has models that exist
+    models = []
+
+    def prepare(model: nn.Module, in_place: bool = False) -> nn.Module:
+        if backend and in_place:
+            model.compile(backend=backend)  # type: ignore[no-untyped-call]
+        elif backend:
+            model = torch.compile(model, backend=backend)  # type: ignore[assignment]
+        models.append(model)
+        return model
+
+    values = [value.detach().cpu() for value in program(prepare)]
+    reports = mps.compile_report()
+    captures, replays, eager = (sum(r[kind] for r in reports) for kind in ("captures", "replays", "eager_calls"))
+    return values, captures, replays, eager
+
+
+def compare(program: Any) -> Found:
+    """Run a program eagerly and compiled."""
+    found, *counts = _run(program, _BACKEND)
+    outcome = "differs"
+    for name, backend in zip(_GOOD, ("", _TRACE)):
+        wanted, *_ = _run(program, backend)
+        if len(found) == len(wanted) and all(map(torch.equal, found, wanted)):
+            outcome = name
+            break
+    return Found(program.__doc__, outcome, *counts)
+
+
+def page(results: list[Found]) -> str:
+    """The page of a run of all."""
+    rows = [
+        (found.title, found.outcome, str(found.captures), str(found.replays), f"{found.replayed:.0%}")
+        for found in results
+    ]
+    return f"""# Programs as people write them
+
+This page shows programs that compile their models with `backend="mpsgraphs"` and are otherwise unchanged.
+`scripts/mpsfork programs --page docs/results/programs.md` wrote it on {time.strftime("%Y-%m-%d")}, on the simulator ({platform.system()} {platform.machine()}, torch {torch.__version__}).
+
+The models are small and have random weights. All results of a program (losses, outputs, trained weights) are compared with those of its eager run, bit
+for bit. *As traced* means that they equal those of Dynamo's backend `aot_eager`, whose trace rounds otherwise than eager. *Replayed* is the share of
+passes that were replays, without the captures.
+[programs.py](../../test/programs/real_models/programs.py) has the programs, [requirements-models.txt](../../requirements-models.txt) the versions.
+
+{table(("program", "compared with eager", "captures", "replays", "replayed"), rows)}
+"""
+
+
+@click.command()
+@click.option("--only", multiple=True, metavar="NAME", help="Only these programs, by the names of their functions.")
+@click.option("--page", "path", type=click.Path(path_type=Path), help="Write the page of a whole run to this file.")
+@click.option("--no-replay", is_flag=True, help="Make replays do nothing, and fail if anything is equal.")
+def main(only: tuple[str, ...], path: Path | None, no_replay: bool) -> None:
+    """Compare programs with their eager runs; a difference, or too few replays, fails the run."""
+    unknown = set(only) - {program.__name__ for program in PROGRAMS}
+    if unknown or (path and (only or no_replay)):
+        raise click.UsageError(f"there is no program {', '.join(unknown)}" if unknown else "--page takes a run of all")
+    if no_replay:
+        mps.MPSGraph.replay = lambda _self: None
+    chosen = [program for program in PROGRAMS if not only or program.__name__ in only]
+    results = []
+    for number, program in enumerate(chosen, 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.append(found := compare(program))
+        counts = f"{found.captures} captures, {found.replays} replays, {found.eager_calls} eager calls"
+        print(f"[{number}/{len(chosen)}] {program.__name__}: {found.outcome}, {counts}", flush=True)
+    if path:
+        path.write_text(page(results))
+    bad = [found for found in results if (found.outcome in _GOOD if no_replay else not found.is_good)]
+    print(f"{len(results) - len(bad)} of {len(results)} programs are as wanted.")
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
