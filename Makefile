@@ -60,5 +60,5 @@ clean:      ## remove all builds; keep the checkout
 
 help:       ## list the targets
 	@awk -F ':.*## ' '/^##@ /{printf "%s\n", substr($$0, 5)} /^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables are in brackets, for example: make wheel PYTHON=3.13"
+	@echo "Variables are in brackets. Some are switches (make test QUICK=1), others take a value (make wheel PYTHON=3.13)."
 	@echo "All other commands and all options: scripts/mpsfork --help"

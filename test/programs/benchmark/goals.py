@@ -262,13 +262,15 @@ _FLUX = (
 )
 _UNET = "this UNet's attention copies permuted tensors, which are 80 kernels; each ends a stretch, so that no more than 5.4 is possible"
 _CAPTURE = (
-    "no single cause: of what a capture takes beyond eager 28 % is allocating the steps and what they keep, 17 % the record "
-    "of each tensor's storage, 8 % boxing the arguments of operators for it, 8 % retaining objects (sampled by perf)"
+    "no single cause: of the time that a capture adds to eager, 28 % allocates the steps and their contents, 17 % "
+    "records the storage of each tensor, 8 % boxes the operators' arguments for that record, and 8 % retains "
+    "objects (sampled by perf)"
 )
 _WATCH = "checking one tensor takes about 60 ns, because its object, storage and record are no longer in the CPU caches"
 _CACHES = (
-    "the data of a pass no longer fit in the CPU caches: two graphs of 64 layers in turn take 2.07 times as long as one (direct), "
-    "and the bare loop, without the engine, 2.27 times as long at 128 layers (2026-11-21)"
+    "the data of a pass no longer fit in the CPU caches. Two graphs of 64 layers in turn take 2.07 times as long "
+    "as one (direct). The bare loop takes 2.27 times as long at 128 layers as at 64, so it is not the engine "
+    "(2026-11-21)"
 )
 _ONE_ENCODER = (
     "one thread encodes, so replays back to back are no faster than direct ones. A second thread would gain little, because "

@@ -118,7 +118,10 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
         for (outcome, reason), operators in groups.items()
         if outcome not in OF_THE_SIMULATOR and not reason.startswith("other")
     )
-    parts += [table(["outcome", "cases", "operators"], outcomes), "By reason, where there are several:\n"]
+    parts += [
+        table(["outcome", "cases", "operators"], outcomes),
+        "By reason, where there are several (rare ones are left out):\n",
+    ]
     parts.append(table(["outcome", "reason", "cases", "operators"], reasons))
     for (outcome, reason), operators in groups.items():
         if outcome in ("refused", "wrong", "crash", "equal_up_to_rounding"):
