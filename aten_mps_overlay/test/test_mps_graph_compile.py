@@ -1021,6 +1021,25 @@ class TestOthers(CompileTestCase):
             (function(x) * weight).sum().backward()
             self.assertEqual(grad, x.grad, **EXACT)
 
+    @parametrize("bias", [False, True])
+    def test_linear_of_a_transposed_input(self, bias):
+        """Tracing would multiply batches."""
+        layer = nn.Linear(6, 5, bias=bias, device="mps")
+        compiled = torch.compile(
+            lambda x: layer(x.transpose(0, 1)), backend="mpsgraphs"
+        )
+        for _ in range(3):
+            x = new(3, 4, 6, requires_grad=True)
+            results = []
+            for function in (compiled, lambda x: layer(x.transpose(0, 1))):
+                layer.zero_grad()
+                x.grad = None
+                y = function(x)
+                y.square().sum().backward()
+                results.append([y, x.grad, *(p.grad for p in layer.parameters())])
+            self.assertEqual(results[0], results[1], **EXACT)
+        self.assertEqual(reports("backward")[0]["replays"], 2)
+
     def test_mode(self):
         """Inductor's mode of this kind is accepted, and changes nothing."""
         function = torch.compile(

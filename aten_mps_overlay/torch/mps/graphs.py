@@ -312,8 +312,8 @@ class MPSGraph(torch._C._MPSGraph):
             ``kernel_objects`` (such as matrix factorizations) and ``host_refreshes`` (CPU
             tensors that are read again, random states); ``constants`` (copies of CPU
             tensors that the block made); ``executables`` (used by the graph runs);
-            ``buffers`` and ``buffer_bytes`` (kept memory outside of the pool), ``pool_bytes`` (size
-            of the pool); ``linked_stretches`` (graph runs that are replayed as one executable),
+            ``buffers`` and ``buffer_bytes`` (kept memory outside of the pool), ``pool_bytes`` (the
+            most of the pool in use); ``linked_stretches`` (graph runs that are replayed as one executable),
             ``linked_runs`` (graph runs in them), ``link_microseconds`` (time of linking at the end
             of the capture); ``replays`` (since the capture), ``ready_replays`` (already encoded),
             ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the

@@ -72,11 +72,14 @@ def _decompositions() -> Dict[Any, Callable[..., Any]]:
 
 
 @contextmanager
-def _whole_upsampling() -> Iterator[None]:
-    """Lets tracing keep upsampling whole, as eager runs it: with its decompositions, results have other last bits."""
-    packets = (torch.ops.aten.upsample_linear1d, torch.ops.aten.upsample_bilinear2d)
-    operators = [getattr(p, overload) for p in packets for overload in p.overloads()]
+def _eager_operators() -> Iterator[None]:
+    """Lets tracing keep operators whole, as eager runs them: their decompositions give other last bits."""
+    aten = torch.ops.aten
+    upsampling = (aten.upsample_linear1d, aten.upsample_bilinear2d)
+    operators = [getattr(p, overload) for p in upsampling for overload in p.overloads()]
     kernels = [op.py_kernels.copy() for op in operators]
+    linear: Any = aten.linear.default
+    linear.decompose = lambda *args, **kwargs: NotImplemented
     try:
         for op in operators:
             for key in (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd):
@@ -84,6 +87,7 @@ def _whole_upsampling() -> Iterator[None]:
             op._dispatch_cache.clear()
         yield
     finally:
+        del linear.decompose
         for op, before in zip(operators, kernels):
             op.py_kernels.update(before)
             op._dispatch_cache.clear()
@@ -150,7 +154,7 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
-        with _whole_upsampling():
+        with _eager_operators():
             return compile_with_autograd(module, inputs)
     except TensorifyScalarRestartAnalysis:
         raise
