@@ -137,6 +137,12 @@ def reason_of(error: BaseException) -> str:
     return (text.splitlines()[0] if text else type(error).__name__)[:300]
 
 
+def traced_only(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    """A backend that runs the trace of ours without graphs."""
+    with mpsgraphs._eager_operators():
+        return aot_autograd(fw_compiler=boxed_nop, decompositions=mpsgraphs._decompositions())(module, inputs)
+
+
 class Comparison:
     """One model, eager results on a few inputs, and what runs it otherwise."""
 
@@ -223,9 +229,9 @@ class Comparison:
         return [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
 
     def is_as_traced(self, found: list[list[torch.Tensor]]) -> bool:
-        """Whether Dynamo's backend that runs the same trace without graphs gives the same, bit for bit."""
+        """Whether the same trace without graphs gives the same, bit for bit."""
         torch._dynamo.reset()
-        return not any(map(self.compare, found, self.results(torch.compile(self.model, backend="aot_eager"))))
+        return not any(map(self.compare, found, self.results(torch.compile(self.model, backend=traced_only))))
 
     def trained(self) -> Outcome:
         """Five steps through the backend, forward and backward: losses, gradients, weights and buffers as in eager.
@@ -253,10 +259,9 @@ class Comparison:
         return outcome
 
     def compared_with_trace(self, found: list[State], problem: str) -> Outcome:
-        """Like `is_as_traced`, with what stands for operators that have no kernel: dropout, without which few train."""
-        backend = aot_autograd(fw_compiler=boxed_nop, decompositions=mpsgraphs._DECOMPOSITIONS)
+        """Like `is_as_traced`."""
         try:
-            traced, again = (list(self.train(backend)) for _ in range(2))
+            traced, again = (list(self.train(traced_only)) for _ in range(2))
         finally:
             torch._dynamo.reset()
         if not different(found, traced):

@@ -25,11 +25,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 from page_table import table  # noqa: E402
 
+from real_models.measure import traced_only  # noqa: E402
 from real_models.programs import PROGRAMS  # noqa: E402
 
 # Of the passes of a program's parts after their captures.
 _REPLAYED = 0.95
-_BACKEND, _TRACE = "mpsgraphs", "aot_eager"
 _GOOD = ("equal", "as traced")
 mps: Any = torch.mps
 
@@ -53,7 +53,7 @@ class Found:
         return self.outcome in _GOOD and self.replayed >= _REPLAYED
 
 
-def _run(program: Any, backend: str = "") -> tuple[list[Tensor], int, int, int]:
+def _run(program: Any, backend: Any = None) -> tuple[list[Tensor], int, int, int]:
     """The program's results; captures, replays and eager calls."""
     torch._dynamo.reset()
     random.seed(0)
@@ -79,9 +79,9 @@ def _run(program: Any, backend: str = "") -> tuple[list[Tensor], int, int, int]:
 
 def compare(program: Any) -> Found:
     """Run a program eagerly and compiled."""
-    found, *counts = _run(program, _BACKEND)
+    found, *counts = _run(program, "mpsgraphs")
     outcome = "differs"
-    for name, backend in zip(_GOOD, ("", _TRACE)):
+    for name, backend in zip(_GOOD, (None, traced_only)):
         wanted, *_ = _run(program, backend)
         if len(found) == len(wanted) and all(map(torch.equal, found, wanted)):
             outcome = name
@@ -101,7 +101,7 @@ This page shows programs that compile their models with `backend="mpsgraphs"` an
 `scripts/mpsfork programs --page docs/results/programs.md` wrote it on {time.strftime("%Y-%m-%d")}, on the simulator ({platform.system()} {platform.machine()}, torch {torch.__version__}).
 
 The models are small and have random weights. All results of a program (losses, outputs, trained weights) are compared with those of its eager run, bit
-for bit. *As traced* means that they equal those of Dynamo's backend `aot_eager`, whose trace rounds otherwise than eager. *Replayed* is the share of
+for bit. *As traced* means that they equal those of the same trace without graphs, which rounds otherwise than eager. *Replayed* is the share of
 passes that were replays, without the captures.
 [programs.py](../../test/programs/real_models/programs.py) has the programs, [requirements-models.txt](../../requirements-models.txt) the versions.
 

@@ -80,10 +80,16 @@ def compiled(kind: str, entry: str) -> Call:
 @functools.cache
 def _traced_only() -> Callable[..., Any]:
     from torch._dynamo.backends.common import aot_autograd
-    from torch._dynamo.backends.mpsgraphs import _DECOMPOSITIONS
+    from torch._dynamo.backends.mpsgraphs import _decompositions, _eager_operators
     from torch._functorch.compilers import nop
 
-    return aot_autograd(fw_compiler=nop, decompositions=_DECOMPOSITIONS, keep_inference_input_mutations=True)
+    trace = aot_autograd(fw_compiler=nop, decompositions=_decompositions(), keep_inference_input_mutations=True)
+
+    def backend(module: Any, inputs: Any) -> Any:
+        with _eager_operators():
+            return trace(module, inputs)
+
+    return backend
 
 
 @functools.cache

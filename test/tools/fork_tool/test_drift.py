@@ -43,7 +43,7 @@ def test_every_state(shop: Workshop) -> None:
     }
     assert "cache: aten/Graph.mm, hunk 1 dropped: upstream has it" in said
     assert "python: torch/mps.py is torch/metal.py there" in said
-    assert "All 4 patches fit v0.2" in said
+    assert "All 4 patches apply to v0.2" in said
     assert unchanged(before, shop)
     assert report(shop)["recorder"]["carried"]["moved"] == [{"path": "aten/Stream.mm", "hunk": 1, "lines": 3}]
     # What it says is what `rebase` then does.

@@ -41,7 +41,7 @@ def test_states(applied: Workshop) -> None:
     (applied.layout.patches / "broken.patch").write_text("[MPS] Broken\n\n" + HUNK[:-4])
     applied.layout.series.write_text("recorder\nmoved\nclash\nbroken\n")
     said = problems(applied)
-    assert "moved: aten/Stream.mm, hunk 1: -3 lines from where it should be; look at the place" in said
+    assert "moved: aten/Stream.mm, hunk 1: -3 lines from where it should be; check the new line" in said
     assert "clash: patch clash does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)." in said
     assert "broken: patches/broken.patch is corrupted" in said
     assert "patches/after.patch is not in patches/series: add the line `after`" in said
