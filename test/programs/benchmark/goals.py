@@ -261,6 +261,9 @@ _FLUX = (
     "and the attention are linked with nothing"
 )
 _UNET = "this UNet's attention copies permuted tensors, which are 80 kernels; each ends a stretch, so that no more than 5.4 is possible"
+_OVER_BASE = (
+    "no single cause: perf's samples of a million copies are 6 % more than the base's, and no symbol has 1 % more of them"
+)
 _CAPTURE = (
     "no single cause: of the time that a capture adds to eager, 28 % allocates the steps and their contents, 17 % "
     "records the storage of each tensor, 8 % boxes the operators' arguments for that record, and 8 % retains "
@@ -332,7 +335,7 @@ GOALS = (
     at_most(64, "steps of 1,000 that are encoded before the first commit of a replay", _first_commit),
     *(at_most(1.03, f"{_NOTHING}: {name}", _watching(name), _WATCH) for name in (_DECODER, "flux-s64", "resnet18")),
     at_most(1.15, f"capture pass ÷ eager pass, CPU: {_DECODER}", _capture_over_eager, _CAPTURE),
-    at_most(1.01, "eager with the series, nothing captured ÷ base, CPU per operator", _over_base),
+    at_most(1.01, "eager with the series, nothing captured ÷ base, CPU per operator", _over_base, _OVER_BASE),
     at_most(4, "driver memory of 20 one-operator graphs, MiB", _small_graphs, _SMALL),
 )
 
