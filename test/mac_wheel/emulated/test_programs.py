@@ -16,7 +16,15 @@ from mac_code.programs import Failed, in_child, MacPrograms, names
 _OF_SOURCES = ("newLibraryWith", "MTLCompileOptions", "stringWithCString:encoding:")
 # Programs in which the GPU and other threads decide when memory is free and who is the last to release it.
 LONG = ("replays", "linked", "ahead", "operators")
-_OF_MEMORY = ("newBufferWithLength", "Heap", "heap", "[SimulatedBuffer", "AllocatedSize", "WorkingSetSize", "maxBufferLength")
+_OF_MEMORY = (
+    "newBufferWithLength",
+    "Heap",
+    "heap",
+    "[SimulatedBuffer",
+    "AllocatedSize",
+    "WorkingSetSize",
+    "maxBufferLength",
+)
 
 Fault = Callable[[MacPrograms], object]
 

@@ -261,9 +261,7 @@ _FLUX = (
     "and the attention are linked with nothing"
 )
 _UNET = "this UNet's attention copies permuted tensors, which are 80 kernels; each ends a stretch, so that no more than 5.4 is possible"
-_OVER_BASE = (
-    "no single cause: perf's samples of a million copies are 6 % more than the base's, and no symbol has 1 % more of them"
-)
+_OVER_BASE = "no single cause: perf's samples of a million copies are 6 % more than the base's, and no symbol has 1 % more of them"
 _CAPTURE = (
     "no single cause: of the time that a capture adds to eager, 28 % allocates the steps and their contents, 17 % "
     "records the storage of each tensor, 8 % boxes the operators' arguments for that record, and 8 % retains "
