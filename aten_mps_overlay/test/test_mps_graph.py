@@ -1529,6 +1529,30 @@ class TestLife(GraphTestCase):
                 self.assertEqual(parameter.grad, expected.grad)
                 self.assertEqual(parameter, expected)
 
+    def test_gradient_of_a_graph_that_the_block_adds_to(self):
+        """The graph makes it anew in each replay, so it may be None in between."""
+        layer, eager = nn.Linear(4, 4).to("mps"), nn.Linear(4, 4).to("mps")
+        eager.load_state_dict(layer.state_dict())
+        x = torch.randn(3, 4, device="mps")
+
+        def add(layer):
+            layer(x).square().sum().backward()
+
+        def train(layer):
+            layer.zero_grad()
+            add(layer)
+
+        inner, _ = captured(train, layer)
+        outer, _ = captured(lambda: (inner.replay(), add(layer)))
+        for _ in range(2):
+            x.copy_(torch.randn(3, 4))
+            layer.zero_grad()
+            outer.replay()
+            train(eager)
+            add(eager)
+            for parameter, expected in zip(layer.parameters(), eager.parameters()):
+                self.assertEqual(parameter.grad, expected.grad)
+
     def test_gradient_that_the_graph_leaves_alone(self):
         """One that it only reads, or that is gone when the block ends, may be replaced."""
         layer = nn.Linear(4, 4).to("mps")

@@ -866,7 +866,12 @@ WITHOUT_A_KERNEL = {
 ON_THE_CPU = """
 import torch
 x = torch.randn(4, 4, device="mps")
-for function in (lambda x: (x * 2).cummax(0)[0] + 1, lambda x: torch.vdot(x[0] * 2, x[1])):
+first = torch.zeros(1, dtype=torch.long, device="mps")
+for function in (
+    lambda x: (x * 2).cummax(0)[0] + 1,
+    lambda x: torch.vdot(x[0] * 2, x[1]),
+    lambda x: x.index_copy(0, first, x[1:2]) * 2,
+):
     torch._dynamo.reset()
     compiled = torch.compile(function, backend="mpsgraphs")
     for i in range(3):
@@ -906,7 +911,7 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
         self.assertEqual([s["operator"] for s in report["splits"]], ["linalg_svd"])
 
     def test_cpu_fallback(self):
-        """With PYTORCH_ENABLE_MPS_FALLBACK=1 all of them run on the CPU, as in eager."""
+        """With PYTORCH_ENABLE_MPS_FALLBACK=1 they run on the CPU, as in eager, but for index_copy."""
         environment = {**os.environ, "PYTORCH_ENABLE_MPS_FALLBACK": "1"}
         output = subprocess.check_output(
             [sys.executable, "-W", "ignore", "-c", ON_THE_CPU],
@@ -915,7 +920,7 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
             # elsewhere `torch` may be the bare sources
             cwd=os.path.dirname(os.path.realpath(__file__)),
         )
-        self.assertEqual(output, "2 aten.cummax.default\n2 aten.vdot.default\n")
+        self.assertEqual(output, "2 aten.cummax.default\n2 aten.vdot.default\n2\n")
 
 
 class TestOthers(CompileTestCase):

@@ -84,7 +84,6 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   }
   capture_->recordThisThread();
   pool_ = used_pool;
-  failure_.clear();
   link_limit_ = link_limit;
 }
 

@@ -64,7 +64,6 @@ void MPSWrittenTensors::set(std::vector<c10::VariableVersion> versions, std::vec
   versions.erase(std::remove_if(versions.begin(), versions.end(), [](const auto& version) { return version.unique(); }),
                  versions.end());
   std::unordered_set<const TensorImpl*> with_gradient;
-  std::reverse(gradients.begin(), gradients.end());
   gradients.erase(std::remove_if(gradients.begin(),
                                  gradients.end(),
                                  [&](const auto& gradient) { return !with_gradient.insert(gradient.tensor()).second; }),
