@@ -192,4 +192,4 @@ def code_of(kind: Any) -> str:
     if kind.kind in (_KINDS.POINTER, _KINDS.INCOMPLETEARRAY):
         code = code_of(kind.get_pointee() if kind.kind == _KINDS.POINTER else kind.element_type)
         return {"c": "*", ":": ":"}.get(code, f"^{code}")
-    return kind.spelling
+    return str(kind.spelling)
