@@ -87,7 +87,7 @@ def _eager_operators() -> Iterator[None]:
             op._dispatch_cache.clear()
         yield
     finally:
-        del linear.decompose
+        linear.__dict__.pop("decompose", None)
         for op, before in zip(operators, kernels):
             op.py_kernels.update(before)
             op._dispatch_cache.clear()
