@@ -162,8 +162,7 @@ class CompiledGraph:
         self.owned = self.fixed
         if forward is not None:
             # what the forward pass made has the shape that its operators gave it, which tracing may not know
-            results = forward.traced.results[forward.roles.returned :]
-            saved = [n for n in results if isinstance(n, Node) and is_tensor(n)]
+            saved = [n for n in forward.saved if isinstance(n, Node) and is_tensor(n)]
             self.owned = [i for i, n in zip(self.fixed, saved) if n.op == "placeholder"]
         self.positions = {node: i for i, node in enumerate(placeholders)}
         written = set(mutated(self.traced.nodes))
@@ -183,6 +182,11 @@ class CompiledGraph:
         self.was_limited = False
         self.number = next(_numbers)
         _made[self.number] = self
+
+    @property
+    def saved(self) -> List[Any]:
+        """The results that a forward pass keeps for the backward pass."""
+        return self.traced.results[self.roles.returned :]
 
     def __call__(self, args: List[Any]) -> List[Any]:
         given = list(args)
@@ -331,9 +335,11 @@ class CompiledGraph:
         if self.forward is None:
             return None
         places = {place_of(args[i]) for i in self.fixed}
-        saved = self.forward.traced.results[self.forward.roles.returned :]
         for graphs in self.forward.graphs:
-            kept = [*graphs.copies.values(), *map(graphs.values.get, saved)]
+            kept = [
+                *graphs.copies.values(),
+                *map(graphs.values.get, self.forward.saved),
+            ]
             tensors = (t for t in kept if isinstance(t, torch.Tensor))
             if places <= {*graphs.places, *map(place_of, tensors)}:
                 return graphs
@@ -452,7 +458,7 @@ class CompiledGraph:
         graphs.has_eager_steps = len(captured_steps) < len(graphs.steps)
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
         wanted |= self.traced.read_by_views
-        saved = set(self.traced.results[self.roles.returned :])
+        saved = set(self.saved)
         if graphs.has_eager_steps:
             # what one step leaves to others, also for a call that goes on eagerly in the middle
             for step in graphs.steps:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from benchmark import simulated_times
 from torch._dynamo.backends import mpsgraphs  # type: ignore[attr-defined]
-from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._dynamo.utils import counters
 
@@ -139,8 +138,7 @@ def reason_of(error: BaseException) -> str:
 
 def traced_only(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """A backend that runs the trace of ours without graphs."""
-    with mpsgraphs._eager_operators():
-        return aot_autograd(fw_compiler=boxed_nop, decompositions=mpsgraphs._decompositions())(module, inputs)
+    return mpsgraphs._aot_autograd(fw_compiler=boxed_nop)(module, inputs)
 
 
 class Comparison:

@@ -79,17 +79,10 @@ def compiled(kind: str, entry: str) -> Call:
 
 @functools.cache
 def _traced_only() -> Callable[..., Any]:
-    from torch._dynamo.backends.common import aot_autograd
-    from torch._dynamo.backends.mpsgraphs import _decompositions, _eager_operators
+    from torch._dynamo.backends.mpsgraphs import _aot_autograd
     from torch._functorch.compilers import nop
 
-    trace = aot_autograd(fw_compiler=nop, decompositions=_decompositions(), keep_inference_input_mutations=True)
-
-    def backend(module: Any, inputs: Any) -> Any:
-        with _eager_operators():
-            return trace(module, inputs)
-
-    return backend
+    return _aot_autograd(fw_compiler=nop, keep_inference_input_mutations=True)
 
 
 @functools.cache

@@ -93,6 +93,17 @@ def _eager_operators() -> Iterator[None]:
             op._dispatch_cache.clear()
 
 
+def _aot_autograd(**compilers: Any) -> Callable[..., Any]:
+    """AOTAutograd, with the operators that eager runs."""
+    with_decompositions = aot_autograd(decompositions=_decompositions(), **compilers)
+
+    def traced(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        with _eager_operators():
+            return with_decompositions(module, inputs)
+
+    return traced
+
+
 def linalg_svd(
     A: torch.Tensor,
     full_matrices: bool = False,
@@ -146,16 +157,14 @@ def mpsgraphs(
         roles = Roles(_saved(traced), _count_results(traced))
         return _boxed(compiled("backward", traced, roles, forwards[0]))
 
-    compile_with_autograd = aot_autograd(
+    compile_with_autograd = _aot_autograd(
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
-        decompositions=_decompositions(),
         keep_inference_input_mutations=True,
     )
     try:
-        with _eager_operators():
-            return compile_with_autograd(module, inputs)
+        return compile_with_autograd(module, inputs)
     except TensorifyScalarRestartAnalysis:
         raise
     except Exception as error:
