@@ -18,6 +18,7 @@ import warnings
 
 import torch
 import torch._dynamo
+import torch._dynamo.compiled_autograd
 import torch._functorch.aot_autograd
 import torch.nn.functional as F
 from torch import nn
@@ -28,6 +29,7 @@ from torch.testing._internal.common_utils import (
     run_tests,
     TestCase,
 )
+from torch.testing._internal.subclasses import WrapperSubclass
 
 
 if not torch.backends.mps.is_available():
@@ -278,8 +280,132 @@ class TestInference(CompileTestCase):
                 self.assertEqual(y.dtype, torch.float16)
                 self.assertEqual(y, model(x), **EXACT)
 
+    def test_autocast_that_a_part_turns_off(self):
+        """The trace has the casts, so that autocast may not add others."""
+        layer = nn.Linear(4, 4).to("mps")
+
+        def function(x):
+            with torch.autocast("mps", enabled=False):
+                return layer(x)
+
+        with torch.no_grad(), torch.autocast("mps", torch.float16):
+            self.check(function, (2, 4))
+
+    @parametrize("copy_outputs", [True, False])
+    def test_results_that_share_memory(self, copy_outputs):
+        """They are views of a tensor that is no result itself."""
+
+        def function(x):
+            y, (values, indices) = x.sin(), x.max(0)
+            return y[1:], y[:2].T, y.split(1), values[1:], values[:3], indices
+
+        compiled = torch.compile(
+            function, backend="mpsgraphs", options={"copy_outputs": copy_outputs}
+        )
+        calls = []
+        for _ in range(3):
+            x = new(3, 4)
+            calls.append((compiled(x), function(x)))
+            for y, *parts in calls[-1]:
+                y.add_(1)
+                parts[2].mul_(3)
+        for results, wanted in calls if copy_outputs else calls[-1:]:
+            self.assertEqual(results, wanted, exact_stride=True, **EXACT)
+        self.assertEqual(reports()[0]["replays"], 2)
+
     def test_linked(self):
         self.check(lambda x: x.sin().cos().tanh(), (5,), link=True)
+
+
+class Swapped(WrapperSubclass):
+    """A tensor with sines and cosines the other way round."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        return Swapped(inner["a"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        sin, cos = torch.ops.aten.sin.default, torch.ops.aten.cos.default
+        func = {sin: cos, cos: sin}.get(func, func)
+        args = [x.a if isinstance(x, Swapped) else x for x in args]
+        return Swapped(func(*args, **(kwargs or {})))
+
+
+class TestAroundCalls(CompileTestCase):
+    """AOTAutograd changes calls and results of these functions."""
+
+    def test_versions_of_buffers(self):
+        model = nn.BatchNorm1d(4).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(3):
+                before = model.running_mean._version
+                compiled(new(8, 4))
+                self.assertGreater(model.running_mean._version, before)
+
+    def test_arguments_that_share_memory(self):
+        def function(x, y):
+            x.add_(1)
+            y.mul_(2)
+            return x + y
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(3):
+                base = new(5)
+                other = base.clone()
+                self.compare(
+                    lambda x: compiled(x[:4], x[1:]),
+                    lambda _: function(other[:4], other[1:]),
+                    base,
+                )
+                self.assertEqual(base, other, **EXACT)
+
+    def test_part_of_an_argument(self):
+        compiled = torch.compile(lambda x: (x[1:], x + 1), backend="mpsgraphs")
+        x = new(4)
+        for _ in range(3):
+            part, _ = compiled(x)
+            self.assertIs(part._base, x)
+
+    def test_dynamic_results(self):
+        compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs", dynamic=True)
+        for size in (3, 4, 5):
+            self.assertEqual(compiled(new(size))._dynamo_weak_dynamic_indices, {0})
+
+    def test_grad_mode(self):
+        def function(x):
+            y = x + 1
+            torch.set_grad_enabled(False)
+            return y
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for _ in range(3):
+            with torch.enable_grad():
+                compiled(new(3))
+                self.assertFalse(torch.is_grad_enabled())
+
+    def test_subclass(self):
+        compiled = torch.compile(torch.sin, backend="mpsgraphs")
+        for _ in range(3):
+            x = new(3)
+            y = compiled(Swapped(x))
+            self.assertIsInstance(y, Swapped)
+            self.assertEqual(y.a, x.cos(), **EXACT)
+
+    def test_compiled_autograd(self):
+        """The arguments are in lists."""
+        for count in range(1, 7):
+            leaves = [new(4, requires_grad=True) for _ in range(count)]
+            for _ in range(3):
+                for x in leaves:
+                    x.grad = None
+                backend = torch.compile(backend="mpsgraphs")
+                with torch._dynamo.compiled_autograd._enable(backend):
+                    sum(x.sin().sum() for x in leaves).backward()
+                for x in leaves:
+                    self.assertEqual(x.grad, x.cos(), **EXACT)
 
 
 class TestSplits(CompileTestCase):

@@ -188,21 +188,20 @@ class CompiledGraph:
         """The results that a forward pass keeps for the backward pass."""
         return self.traced.results[self.roles.returned :]
 
-    def __call__(self, args: List[Any]) -> List[Any]:
-        given = list(args)
-        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
+    def __call__(self, *args: Any) -> List[Any]:
         grad_mode = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)  # no_grad() takes longer than the rest
         try:
-            with self.shared.lock:
-                results = self._run(given)
+            # the traced operators have the casts
+            with torch._C._DisableAutocast(), self.shared.lock:
+                results = self._run(args)
         finally:
             torch._C._set_grad_enabled(grad_mode)
         if self.part == "forward":
-            self._forbid_second_order(results[self.roles.returned :], given)
+            self._forbid_second_order(results[self.roles.returned :], args)
         return results
 
-    def _run(self, args: List[Any]) -> List[Any]:
+    def _run(self, args: Sequence[Any]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
         graphs = self._find(args)
@@ -281,7 +280,7 @@ class CompiledGraph:
         shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
         return (flags, *(args[i] for i in self.numbers), *shapes)
 
-    def _find(self, args: List[Any]) -> Optional[_Graphs]:
+    def _find(self, args: Sequence[Any]) -> Optional[_Graphs]:
         if not self.graphs:
             return None
         key = self._key(args)
@@ -385,31 +384,35 @@ class CompiledGraph:
             else:
                 # a backward pass finds what is kept for it at the same place each time
                 value = (graphs if is_kept and run.is_whole else run).values[node]
-            if not isinstance(value, torch.Tensor):
+            if not isinstance(value, torch.Tensor) or i < self.roles.consumed:
                 results.append(value)
-            elif i < self.roles.consumed:
-                results.append(value)
-            elif not is_kept and self.copies_results:
-                results.append(copy_of(value))
+            elif is_kept:
+                results.append(graphs.memory.hold(value))
             else:
-                memory = graphs.memory
-                results.append(memory.hold(value) if is_kept else memory.lend(value))
+                is_view = node in self.traced.views
+                results.append(None if is_view else self._given(graphs, value))
         if self.traced.views:
-            self._make_views(run, args, results)
+            self._make_views(graphs, run, args, results)
         return results
 
+    def _given(self, graphs: _Graphs, value: torch.Tensor) -> torch.Tensor:
+        return copy_of(value) if self.copies_results else graphs.memory.lend(value)
+
     def _make_views(
-        self, run: TracedRun, args: Sequence[Any], results: List[Any]
+        self, graphs: _Graphs, run: TracedRun, args: Sequence[Any], results: List[Any]
     ) -> None:
-        """Makes views of the caller's tensors and of other results: AOTAutograd goes by where they begin."""
+        """Makes results that share memory with tensors of the caller or with each other, as eager's do."""
         views = TracedRun(self.traced.module, dict(run.values))
-        for node, arg in zip(self.traced.placeholders, args):
-            if node in self.traced.read_by_views:
-                # AOTAutograd would go by the base of a view, which may have other memory by now
-                views.values[node] = (
-                    arg.detach() if isinstance(arg, torch.Tensor) else arg
-                )
         returned = self.traced.results[: self.roles.returned]
+        given = dict(zip(self.traced.placeholders, args))
+        for node in self.traced.read_by_views:
+            value = given.get(node, run.values.get(node))
+            if node in given and isinstance(value, torch.Tensor):
+                # AOTAutograd would go by the base of a view, which may have other memory by now
+                value = value.detach()
+            elif node not in returned and isinstance(value, torch.Tensor):
+                value = self._given(graphs, value)
+            views.values[node] = value
         for node, result in zip(returned, results):
             if isinstance(node, Node) and node.op != "placeholder":
                 views.values[node] = result

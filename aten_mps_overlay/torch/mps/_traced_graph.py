@@ -24,7 +24,7 @@ class TracedGraph:
             the middle would part work of the device that belongs together.
         results: Nodes, and constants such as None.
         views: The operators that make those of the first ``viewed`` results that are views of a
-            placeholder or of one of the others, in order.
+            placeholder, of one of the others or of the same tensor as one of the others, in order.
         read_by_views: The nodes that these operators read, apart from each other.
     """
 
@@ -45,11 +45,11 @@ class TracedGraph:
             if isinstance(result, Node):
                 self._last_use[result] = len(self.nodes)
         shared = [n for n in self.results[:viewed] if isinstance(n, Node)]
+        chains = [chain for chain in map(_views_to, shared) if chain]
+        bases = [view_of(chain[0]) for chain in chains]
         made: Set[Node] = set()
-        for result in shared:
-            chain = _views_to(result)
-            base = view_of(chain[0]) if chain else None
-            if base is not None and (base.op == "placeholder" or base in shared):
+        for chain, base in zip(chains, bases):
+            if base in (*self.placeholders, *shared) or bases.count(base) > 1:
                 made.update(chain)
         self.views = [node for node in self.nodes if node in made]
         self.read_by_views = {n for v in self.views for n in v.all_input_nodes} - made
@@ -134,7 +134,8 @@ def _aliased_by(node: Node, is_write: bool) -> List[Node]:
 def view_of(node: Node) -> Optional[Node]:
     """The argument of a node that its result is a view of, if it is one."""
     if node.target is operator.getitem:
-        return node.args[0] if isinstance(node.args[0], Node) else None
+        parted = node.args[0]
+        return parted if isinstance(parted, Node) and view_of(parted) else None
     viewed = _aliased_by(node, is_write=False)
     return viewed[0] if len(viewed) == 1 else None
 

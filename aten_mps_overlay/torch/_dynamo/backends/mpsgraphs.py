@@ -21,6 +21,8 @@ from torch.mps._compiled_graphs import (
 )
 from torch.mps._traced_graph import line_of
 
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
 from .registry import register_backend
 
 
@@ -125,6 +127,7 @@ def mpsgraphs(
     name = _name_of(module)
     shared = SharedMemory()
     forwards: List[CompiledGraph] = []
+    direct: List[CompiledGraph] = []
 
     def compiled(
         part: str,
@@ -140,7 +143,10 @@ def mpsgraphs(
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
         roles = Roles(set(metadata.static_input_indices), _count_results(traced))
-        return _boxed(compiled("inference", traced, roles))
+        graph = compiled("inference", traced, roles)
+        if _is_passed_on(module, traced, inputs, metadata):
+            direct.append(graph)
+        return _boxed(graph)
 
     def forward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
@@ -164,7 +170,8 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
-        return compile_with_autograd(module, inputs)
+        called = compile_with_autograd(module, inputs)
+        return direct[0] if direct else called
     except TensorifyScalarRestartAnalysis:
         raise
     except Exception as error:
@@ -174,6 +181,25 @@ def mpsgraphs(
             f"torch.compile(backend='mpsgraphs'): {name} runs eagerly, since AOTAutograd can't trace it: {reason}"
         )
         return module.forward
+
+
+def _is_passed_on(
+    module: torch.fx.GraphModule,
+    traced: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    metadata: Any,
+) -> bool:
+    """Whether AOTAutograd passes arguments and results on as they are."""
+    (output,) = module.graph.find_nodes(op="output")
+    results = [getattr(n, "meta", {}).get("example_value") for n in output.args[0]]
+    return (
+        len(traced.graph.find_nodes(op="placeholder")) == len(inputs)
+        and not any(isinstance(value, (list, tuple, dict)) for value in inputs)
+        and not any(map(is_traceable_wrapper_subclass, [*inputs, *results]))
+        and not metadata.num_outputs_aliased
+        and not metadata.dynamic_outputs
+        and metadata.grad_enabled_mutation is None
+    )
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:
@@ -189,7 +215,9 @@ def _saved(traced: torch.fx.GraphModule) -> Set[int]:
 
 def _boxed(compiled: CompiledGraph) -> _Compiled:
     def call(args: List[Any]) -> List[Any]:
-        return compiled(args)
+        given = list(args)
+        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
+        return compiled(*given)
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call
