@@ -522,6 +522,21 @@ class TestShapes(CompileTestCase):
         (report,) = reports()
         self.assertEqual((report["captures"], report["replays"]), (3, 3))
 
+    @parametrize("dynamic", [True, None])
+    def test_attention(self, dynamic):
+        compiled = torch.compile(
+            lambda q, k: F.scaled_dot_product_attention(q, k, k),
+            backend="mpsgraphs",
+            dynamic=dynamic,
+        )
+        with torch.no_grad():
+            for size in (16, 12, 12, 10, 10):
+                q, k = new(2, 4, 8, 8), new(2, 4, size, 8)
+                wanted = F.scaled_dot_product_attention(q, k, k)
+                self.assertEqual(compiled(q, k), wanted, **EXACT)
+        counts = [sum(r[kind] for r in reports()) for kind in ("captures", "replays")]
+        self.assertEqual(counts, [3, 2])
+
     def test_limit(self):
         compiled = torch.compile(
             lambda x: x * 2,
@@ -578,6 +593,125 @@ class TestShapes(CompileTestCase):
                 torch._dynamo.reset()
                 y = compiled(x)
             self.assertEqual(y, module(x), **EXACT)
+
+
+class TestPaddedBatches(CompileTestCase):
+    OPTIONS = {"pad_batch": True}
+
+    def compiled(self, function, dynamic=True, **options):
+        return torch.compile(
+            function,
+            backend="mpsgraphs",
+            dynamic=dynamic,
+            options={**self.OPTIONS, **options},
+        )
+
+    @parametrize("copy_outputs", [True, False])
+    def test_sizes(self, copy_outputs):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        model = nn.Sequential(nn.Embedding(20, 8), layer).to("mps").eval()
+
+        def function(tokens, x):
+            y = model(tokens)
+            rows = torch.arange(len(x), device="mps")
+            return y, {"parts": y.mean(1).split(4, -1), "x": torch.cat([x, x], 1)}, rows
+
+        compiled = self.compiled(function, copy_outputs=copy_outputs)
+        with torch.no_grad():
+            for size in (64, *range(2, 65, 7), 3, 64, 2, 31):
+                tokens = torch.randint(20, (size, 5), device="mps")
+                x = new(size, 3)
+                self.assertEqual(compiled(tokens, x), function(tokens, x))
+        (report,) = reports()
+        self.assertEqual(report["not_padded"], "")
+        self.assertEqual((report["captures"], report["eager_calls"]), (5, 0))
+
+    def test_after_other_batches(self):
+        """What is left in the rows of the padding is not read, and results stay as they are."""
+        compiled = self.compiled(lambda x: x.softmax(-1) * 2)
+        results = []
+        for size, value in ((7, float("nan")), (5, 1.0), (6, float("inf")), (5, 2.0)):
+            x = torch.full((size, 3), value, device="mps")
+            results.append((compiled(x), x.softmax(-1) * 2))
+        for result, wanted in results:
+            self.assertEqual(result, wanted, exact_stride=True, **EXACT)
+
+    @parametrize(
+        "name,reason",
+        [
+            ("mean", "aten.mean.dim reduces the batch"),
+            ("softmax", "aten._softmax.default works along the batch"),
+            ("cumsum", "aten.cumsum.default works along the batch"),
+            ("flip", "aten.flip.default works along the batch"),
+            ("roll", "aten.roll.default works along the batch"),
+            ("read", "mpsgraphs_test.read.default may do anything with the batch"),
+            ("products", "combines rows with rows"),
+            ("half", "aten.slice.Tensor takes a part of the batch"),
+            ("size", "computes with the size of the batch"),
+            ("random", "draws a number of random numbers"),
+            ("batch_norm", "reduces the batch"),
+            ("transposed", "the batch is not the first dimension of"),
+            ("written", "it writes to its arguments"),
+            ("view", "returns views of them"),
+            ("constant", "no argument has a first dimension that varies"),
+            ("flattened", "aten.cumsum.default works along the batch"),
+        ],
+    )
+    def test_why_not(self, name, reason):
+        def written(x):
+            x.mul_(2)
+            return x + 1
+
+        functions = {
+            "mean": lambda x: x - x.mean(0),
+            "softmax": lambda x: x.softmax(0),
+            "cumsum": lambda x: x.cumsum(dim=-2),
+            "flip": lambda x: x.flip(0),
+            "roll": lambda x: x.roll(1),
+            "read": read,
+            "products": lambda x: (x @ x.T) @ x,
+            "half": lambda x: torch.cat([x[1:], x[:1]]),
+            "size": lambda x: x / x.size(0),
+            "random": lambda x: torch.randn_like(x) + x,
+            "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+            "transposed": lambda x: x.T * 2,
+            "written": written,
+            "view": lambda x: (x[:, 1:], x + 1),
+            "constant": lambda x: x * 2,
+            "flattened": lambda x: x.view(-1).cumsum(0).view(x.shape),
+        }
+        function = functions[name]
+        compiled = self.compiled(function, dynamic=name != "constant")
+        for size in (6, 6, 6) if name == "constant" else (4, 6, 5):
+            x = new(size, 8)
+            y = x.clone()
+            torch.manual_seed(1)
+            result = compiled(x)
+            torch.manual_seed(1)
+            self.assertEqual(result, function(y), **EXACT)
+            self.assertEqual(x, y, **EXACT)
+        self.assertIn(reason, reports()[0]["not_padded"])
+
+    def test_training(self):
+        compiled = self.compiled(lambda x: x.sin() * 2)
+        for size in (3, 5):
+            x = new(size, requires_grad=True)
+            compiled(x).sum().backward()
+            self.assertEqual(x.grad, 2 * x.cos(), **EXACT)
+        reason = "gradients would count the padding"
+        self.assertEqual(reports("forward")[0]["not_padded"], reason)
+
+    def test_in_a_capture(self):
+        compiled = self.compiled(lambda x: x.sin() + 1)
+        compiled(new(5, 2))
+        x = new(3, 2)
+        with torch.mps.graph_capture() as graph:
+            y = compiled(x)
+        for _ in range(2):
+            x.copy_(new(3, 2))
+            y.fill_(93)
+            graph.replay()
+            self.assertEqual(y, x.sin() + 1, **EXACT)
 
 
 class TestMemory(CompileTestCase):
@@ -1187,7 +1321,7 @@ class TestOthers(CompileTestCase):
             (
                 {"options": {"copies": 1}},
                 "torch.compile(backend='mpsgraphs'): there is no option 'copies'; "
-                "known are copy_outputs, link, link_limit, max_graphs",
+                "known are copy_outputs, link, link_limit, max_graphs, pad_batch",
             ),
             (
                 {"options": {"max_graphs": 0}},
@@ -1200,7 +1334,7 @@ class TestOthers(CompileTestCase):
             (
                 {"mode": "max-autotune"},
                 "torch.compile(backend='mpsgraphs'): mode must be 'reduce-overhead' or None, which mean the same, got "
-                "'max-autotune'. Choose with options: copy_outputs, link, link_limit, max_graphs",
+                "'max-autotune'. Choose with options: copy_outputs, link, link_limit, max_graphs, pad_batch",
             ),
         ):
             function = torch.compile(lambda x: x + 1, backend="mpsgraphs", **given)
@@ -1255,6 +1389,8 @@ class TestOthers(CompileTestCase):
 
 
 instantiate_parametrized_tests(TestInference)
+instantiate_parametrized_tests(TestShapes)
+instantiate_parametrized_tests(TestPaddedBatches)
 instantiate_parametrized_tests(TestTraining)
 instantiate_parametrized_tests(TestOrder)
 instantiate_parametrized_tests(TestOthers)

@@ -13,7 +13,8 @@ def compile_report() -> List[Dict[str, Any]]:
         of shapes and weights), ``pieces`` (for each graph, its number of :class:`MPSGraph` objects),
         ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
         and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly,
-        completely or after a split).
+        completely or after a split). ``not_padded`` says why batches are not padded with the option
+        ``pad_batch``, and is empty if they are.
 
     Example::
 

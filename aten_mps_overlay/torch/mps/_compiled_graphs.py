@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ._padded_batches import PaddedBatches
 from ._static_memory import GraphPool, StaticMemory
 from ._traced_capture import Steps, TracedCapture
 from ._traced_graph import is_tensor, mutated, TracedGraph
@@ -30,6 +31,7 @@ class Options:
     """What ``options`` of :func:`torch.compile` may say to the backend."""
 
     copy_outputs: bool = True
+    pad_batch: bool = False
     max_graphs: int = 8
     link: bool = False
     link_limit: int = _LINK_LIMIT
@@ -154,6 +156,11 @@ class CompiledGraph:
         self.shared = shared
         self.roles = roles
         self.forward = forward
+        self.padding = PaddedBatches(self.traced, part) if options.pad_batch else None
+        # of the batch that a call pads
+        self.rows: Optional[int] = None
+        if self.padding:
+            roles.fixed.update(self.padding.arguments)
         placeholders = self.traced.placeholders
         tensors = [i for i, node in enumerate(placeholders) if is_tensor(node)]
         self.fixed = [i for i in tensors if i in roles.fixed]
@@ -201,9 +208,11 @@ class CompiledGraph:
             self._forbid_second_order(results[self.roles.returned :], args)
         return results
 
-    def _run(self, args: Sequence[Any]) -> List[Any]:
+    def _run(self, args: Tuple[Any, ...]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
+        if self.padding and not self.padding.reason:
+            args, self.rows = self.padding.pad(args)
         graphs = self._find(args)
         if graphs is not None:
             return self._replay(graphs, args)
@@ -214,7 +223,7 @@ class CompiledGraph:
             if self.forward is None or owner is not None:
                 return self._capture(args, owner)
         self.eager_calls += 1
-        return list(self.traced.module.forward(*args))
+        return [self._cut(result) for result in self.traced.module.forward(*args)]
 
     def _run_in_capture(self, args: Sequence[Any]) -> List[Any]:
         """Runs the operators one by one, so that the caller's graph has memory of its own."""
@@ -264,6 +273,7 @@ class CompiledGraph:
                 sum(isinstance(step, CapturedStep) for step in graphs.steps)
                 for graphs in self.graphs
             ],
+            "not_padded": self.padding.reason if self.padding else None,
             "splits": [asdict(split) for split in self.capture.splits],
             "captures": self.captures,
             "replays": self.replays,
@@ -280,7 +290,7 @@ class CompiledGraph:
         shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
         return (flags, *(args[i] for i in self.numbers), *shapes)
 
-    def _find(self, args: Sequence[Any]) -> Optional[_Graphs]:
+    def _find(self, args: Tuple[Any, ...]) -> Optional[_Graphs]:
         if not self.graphs:
             return None
         key = self._key(args)
@@ -393,9 +403,17 @@ class CompiledGraph:
                 results.append(None if is_view else self._given(graphs, value))
         if self.traced.views:
             self._make_views(graphs, run, args, results)
+            results = list(map(self._cut, results))
         return results
 
+    def _cut(self, value: Any) -> Any:
+        """Leaves the rows of the padding out."""
+        is_padded = self.rows is not None and isinstance(value, torch.Tensor)
+        return value[: self.rows] if is_padded else value
+
     def _given(self, graphs: _Graphs, value: torch.Tensor) -> torch.Tensor:
+        # views are made of the whole
+        value = value if self.traced.views else self._cut(value)
         return copy_of(value) if self.copies_results else graphs.memory.lend(value)
 
     def _make_views(

@@ -104,8 +104,11 @@ def _devices_of_inputs(node: Node) -> Set[str]:
 
 def is_random(node: Node) -> bool:
     """Whether the node draws random numbers."""
-    return isinstance(node.target, torch._ops.OpOverload) and (
-        torch.Tag.nondeterministic_seeded in node.target.tags
+    attention = torch.ops.aten._scaled_dot_product_attention_math_for_mps.default
+    return (
+        isinstance(node.target, torch._ops.OpOverload)
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+        and node.target is not attention  # its kernel has no dropout
     )
 
 

@@ -20,7 +20,6 @@ from torch.mps._compiled_graphs import (
     SharedMemory,
 )
 from torch.mps._traced_graph import line_of
-
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .registry import register_backend
@@ -55,6 +54,19 @@ _OWN: Dict[Any, Callable[..., Any]] = {
     torch.ops.aten.native_dropout.default: _native_dropout,
     torch.ops.aten.native_dropout_backward.default: _native_dropout_backward,
 }
+
+
+def _attention(
+    query: torch.Tensor, key: torch.Tensor, *_args: Any, **_options: Any
+) -> Any:
+    """Shapes of results and scores. Without them only constant sizes can be traced, by a run of the kernel."""
+    scores = query.new_empty((*query.shape[:3], key.shape[2]))
+    return query.new_empty(query.shape), scores
+
+
+_ATTENTION = "aten::_scaled_dot_product_attention_math_for_mps"
+if not torch._C._dispatch_has_kernel_for_dispatch_key(_ATTENTION, "Meta"):
+    torch.library.impl(_ATTENTION, "Meta", _attention)
 
 
 def _decompositions() -> Dict[Any, Callable[..., Any]]:
