@@ -32,6 +32,11 @@ _SPREAD = ("-n", "{processes}")
 # Those of the simulator's own tests that are written in Objective-C++.
 _OBJECTIVE_CASES = ("test/simulator/tests/test_metal.py",)
 
+# Those whose kernels become indirect command buffers.
+_INDIRECT_FILES = (
+    "test/properties/capture/test_kernel_hazards.py",
+    "test/properties/capture/test_replay_calls.py",
+)
 # Those whose cases hold whether or not graph runs are linked.
 _LINKED_FILES = (
     "test_mps_graph.py",
@@ -132,6 +137,16 @@ SUITES = (
     # As a contributor without a Mac uses it: the base's backend, without the series.
     Suite("base only", (*_PYTEST, "test/simulator/base_only"), on_mac=False, load=BUILDS),
     Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/properties/capture"), on_device=True),
+    # Indirect command buffers depend on the family of the GPU, which is Apple8 elsewhere.
+    *(
+        replace(
+            Suite(f"indirect commands, Apple{family}", (*_PYTEST, *_SPREAD, *_INDIRECT_FILES)),
+            on_device=True,
+            on_mac=False,
+            simulator=("--gpu-family", family),
+        )
+        for family in ("7", "9")
+    ),
     _capture_cases("capture cases", *_CAPTURE_FILES),
     replace(_capture_cases("capture cases, linked", *_LINKED_FILES), mode=LINKED),
     replace(_capture_cases("capture cases, ahead", *_CAPTURE_FILES), mode=AHEAD),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,8 @@ LEFT_OUT = {
     "MPSAllocator.MPSAllocatorCallbacks": "keeps random tensors of 400 MB until memory is short, and then lets go of one "
     "in ten: with the smallest limit at which that helps, more than 5 GB and minutes of a processor's time"
 }
+# One of its tests executes indirect commands as on a GPU that loads their pipelines by itself.
+SETTINGS = {"mps_test_graph_capture": {"MPS_SIMULATOR_GPU_FAMILY": "9"}}
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def run(program: str) -> str:
             errors="replace",
             timeout=TIME_LIMIT,
             check=False,
+            env=os.environ | SETTINGS.get(program, {}),
         )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode(errors="replace")

@@ -6,6 +6,8 @@
 #include "metal/command_buffer.h"
 #include "metal/dispatch.h"
 
+#include <set>
+
 // What all encoders share. A command buffer has at most one open encoder: an
 // encoder takes that place and frees it when it ends.
 @interface SimulatedCommandEncoder : SimulatedObject {
@@ -61,6 +63,7 @@ class EncoderCall {
   SimulatedComputePipelineState* _pipeline;
   mps_simulator::ComputeBindings _bindings;
   SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
+  std::set<const SimulatedComputePipelineState*> _dispatched;
   // Of a concurrent encoder: the commands after it have no order yet.
   mps_simulator::GpuCommand* _lastOrdered;
 }

@@ -220,6 +220,7 @@ COUNTED_GETTER(MTLDispatchType, dispatchType, _dispatchType)
   if (settings().validation) {
     check_threadgroup_size(_pipeline, threadsPerThreadgroup, function);
     check_bindings(_pipeline, _bindings, _buffers, function);
+    _dispatched.insert(_pipeline);
   }
 }
 
@@ -394,6 +395,9 @@ COUNTED_GETTER(MTLDispatchType, dispatchType, _dispatchType)
   context->bindings = _bindings;
   context->residency = _pass->residency;
   std::memcpy(context->buffers, _buffers, sizeof(_buffers));
+  if (settings().gpu_family < 9) {
+    context->dispatched = _dispatched;
+  }
   context->residency.log(_commandBuffer->_accesses);
   return context;
 }

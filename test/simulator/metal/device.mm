@@ -12,6 +12,7 @@
 #include "support/deferred.h"
 #include "support/error.h"
 #include "support/process.h"
+#include "support/settings.h"
 
 #include <algorithm>
 #include <cstring>
@@ -94,7 +95,7 @@ COUNTED_GETTER(NSUInteger, currentAllocatedSize, allocated_bytes())
 
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
   COUNT_CALL();
-  return (family >= MTLGPUFamilyApple1 && family <= MTLGPUFamilyApple8) ||
+  return (family >= MTLGPUFamilyApple1 && family < MTLGPUFamilyApple1 + settings().gpu_family) ||
       (family >= MTLGPUFamilyCommon1 && family <= MTLGPUFamilyCommon3) || family == MTLGPUFamilyMac1 ||
       family == MTLGPUFamilyMac2 || family == MTLGPUFamilyMetal3;
 }

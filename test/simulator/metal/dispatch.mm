@@ -121,6 +121,21 @@ void check_bindings(const SimulatedComputePipelineState* pipeline,
           argument.name.c_str(),
           name);
     }
+    if (argument.in_words && buffers[argument.index]) {
+      const auto* pointer = static_cast<const char*>(bindings.buffers[argument.index].pointer);
+      const auto offset = static_cast<size_t>(pointer - buffers[argument.index]->_pointer);
+      if (offset % kConstantOffsetAlignment) {
+        violation(
+            "%s: the offset %zu at index %u for argument %s of %s, in the constant address space, is not a multiple "
+            "of %zu",
+            function,
+            offset,
+            argument.index,
+            argument.name.c_str(),
+            name,
+            kConstantOffsetAlignment);
+      }
+    }
   }
   NSUInteger memory = pipeline->_staticThreadgroupMemoryLength;
   for (unsigned i = 0; i < slots_up_to(bindings.threadgroup_mask); ++i) {

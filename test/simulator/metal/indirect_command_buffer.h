@@ -7,6 +7,8 @@
 #include "metal/buffer.h"
 
 #include <atomic>
+#include <optional>
+#include <set>
 #include <vector>
 
 @class SimulatedBuffer;
@@ -73,6 +75,8 @@ struct IndirectContext {
   ComputeBindings bindings;
   Residency residency;
   SimulatedBuffer* buffers[kBufferSlots] = {};
+  // The pipelines that the encoder has dispatched; none where the GPU loads those of commands by itself.
+  std::optional<std::set<const SimulatedComputePipelineState*>> dispatched;
 };
 
 // Commands between two barriers may run at the same time: none of them may

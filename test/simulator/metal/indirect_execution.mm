@@ -162,6 +162,13 @@ void check_indirect_commands(const SimulatedIndirectCommandBuffer* commands,
       continue;
     }
     const auto resolved = resolve(commands, i, context, function);
+    if (context.dispatched && !commands->_inheritPipelineState && !context.dispatched->count(resolved.pipeline)) {
+      violation(
+          "%s: the encoder has not dispatched the pipeline of %s before, and a GPU before the family Apple9 does not "
+          "load it by itself",
+          function,
+          describe_command(i, resolved.pipeline).c_str());
+    }
     check_threadgroup_size(resolved.pipeline, command.threadgroup, function);
     check_bindings(resolved.pipeline, merged_bindings(resolved), resolved.buffers, function);
     if (!commands->_inheritBuffers) {

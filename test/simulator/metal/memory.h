@@ -8,6 +8,8 @@ namespace mps_simulator {
 constexpr size_t kMaximumThreadsPerThreadgroup = 1024;
 constexpr size_t kMaximumThreadgroupMemory = 32 * 1024;
 constexpr size_t kThreadgroupMemoryAlignment = 16;
+// Of the families Apple2 to Apple9 alike, by Apple's feature set tables.
+constexpr size_t kConstantOffsetAlignment = 4;
 constexpr size_t kMaximumBytes = 4096; // of setBytes:length:atIndex:
 constexpr size_t kBufferSlots = 31;
 

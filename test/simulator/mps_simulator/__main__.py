@@ -24,6 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--build", type=Path, metavar="DIR", help="use the build in this directory")
     parser.add_argument("--macos", metavar="15.2", help="macOS version to simulate")
+    parser.add_argument("--gpu-family", type=int, choices=(7, 8, 9), help="Apple's GPU family to simulate")
     parser.add_argument("--null-mode", action="store_true", help="encode commands without executing them")
     parser.add_argument("--no-validation", action="store_true", help="do not check the use of the API")
     parser.add_argument(
@@ -49,6 +50,7 @@ def main() -> None:
     environment = {
         "MPS_SIMULATOR_BUILD": options.build and options.build.resolve(),
         "MPS_SIMULATOR_MACOS": options.macos,
+        "MPS_SIMULATOR_GPU_FAMILY": options.gpu_family,
         "MPS_SIMULATOR_NULL_MODE": "1" if options.null_mode else None,
         "MPS_SIMULATOR_VALIDATION": "0" if options.no_validation else None,
         "MPS_SIMULATOR_ORDER": "0" if options.no_order else None,

@@ -122,6 +122,7 @@ class LoadedFunction final : public Function {
              argument.index,
              argument.kind == abi::ArgumentKind::threadgroup_memory,
              argument.writable,
+             argument.in_words,
              argument.size,
              {}});
         if (argument.find_pointers) {

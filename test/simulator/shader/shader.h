@@ -31,6 +31,7 @@ struct Argument {
   unsigned index; // of a buffer, or of threadgroup memory
   bool threadgroup;
   bool writable;
+  bool in_words; // constant memory, whose offset must be a multiple of 4
   // Bytes that the binding must at least have: the size of what a reference
   // refers to, of one element for a pointer, 0 where it is not known (void*).
   uint64_t minimum_length;

@@ -45,6 +45,19 @@ GuardSide guard_side_from_environment() {
   return GuardSide::end;
 }
 
+unsigned gpu_family_from_environment() {
+  const auto family = environment_number("MPS_SIMULATOR_GPU_FAMILY", 8);
+  if (family >= 7 && family <= 9) {
+    return static_cast<unsigned>(family);
+  }
+  std::fprintf(
+      stderr,
+      "MPS simulator: MPS_SIMULATOR_GPU_FAMILY=%llu is none of 7, 8 and 9, "
+      "ignored\n",
+      static_cast<unsigned long long>(family));
+  return 8;
+}
+
 std::string default_cache_directory() {
   const std::string cache = environment("XDG_CACHE_HOME", environment("HOME", "/tmp") + "/.cache");
   return cache + "/mps_simulator/shaders";
@@ -62,6 +75,7 @@ Settings::Settings()
       hazards(environment_number("MPS_SIMULATOR_HAZARDS", 1) != 0),
       order(environment_number("MPS_SIMULATOR_ORDER", 1) != 0),
       shared_executables(environment_number("MPS_SIMULATOR_SHARED_EXECUTABLES", 0) != 0),
+      gpu_family(gpu_family_from_environment()),
       macos_major(15),
       macos_minor(2),
       shader_cache_dir(environment("MPS_SIMULATOR_SHADER_CACHE", default_cache_directory())),

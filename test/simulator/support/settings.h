@@ -33,6 +33,8 @@ struct Settings {
   // Whether several threads may encode one MPSGraphExecutable at once, which Apple does not say:
   // MPS_SIMULATOR_SHARED_EXECUTABLES, default 0
   std::atomic<bool> shared_executables;
+  // Of the GPU, as in MTLGPUFamilyApple8: MPS_SIMULATOR_GPU_FAMILY, default 8
+  std::atomic<unsigned> gpu_family;
   int macos_major; // MPS_SIMULATOR_MACOS, default 15.2
   int macos_minor;
   // MPS_SIMULATOR_SHADER_CACHE, default ~/.cache/mps_simulator/shaders

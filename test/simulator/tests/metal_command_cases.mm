@@ -203,6 +203,16 @@ CASE(failed_blit_does_not_stay_in_the_way) {
   CHECK_EQUAL(floats(target)[1], 0);
 }
 
+CASE(device_supports_the_families_up_to_its_own) {
+  for (unsigned family : {7u, 8u, 9u}) {
+    const Setting setting(settings().gpu_family, family);
+    for (unsigned other = 1; other <= 10; ++other) {
+      CHECK_EQUAL([metal_device() supportsFamily:static_cast<MTLGPUFamily>(1000 + other)], other <= family);
+    }
+    CHECK([metal_device() supportsFamily:MTLGPUFamilyMac2]);
+  }
+}
+
 CASE(violation_second_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];

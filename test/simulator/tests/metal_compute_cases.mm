@@ -2,6 +2,8 @@
 
 #import "metal_objects.h"
 
+#include "support/settings.h"
+
 // nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
@@ -95,6 +97,31 @@ CASE(violation_buffer_offset_and_index) {
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBufferOffset:atIndex:]", "no buffer is bound", {
     run_compute([&](Encoder encoder) { [encoder setBufferOffset:0 atIndex:3]; });
   });
+}
+
+CASE(violation_offset_of_a_constant_argument) {
+  const char* call = "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]";
+  const char* source = R"(
+    kernel void number(constant half& from [[buffer(0)]], device half* to [[buffer(1)]]) { *to = from; }
+    kernel void words(constant float* from [[buffer(0)]], device half* to [[buffer(1)]]) { *to = half(*from); }
+    kernel void halves(constant half* from [[buffer(0)]], device half* to [[buffer(1)]]) { *to = *from; })";
+  id<MTLBuffer> data = float_buffer(4);
+  const auto run = [&](const char* name, NSUInteger offset) {
+    run_compute([&](Encoder encoder) {
+      bind(encoder, pipeline(source, name), {data, data});
+      [encoder setBufferOffset:offset atIndex:0];
+      [encoder setBufferOffset:10 atIndex:1];
+      dispatch(encoder);
+    });
+  };
+  for (unsigned family : {7u, 8u, 9u}) {
+    const Setting setting(settings().gpu_family, family);
+    EXPECT_VIOLATION(call, "the offset 2 at index 0 for argument from of number", { run("number", 2); });
+    EXPECT_VIOLATION(call, "the offset 6 at index 0 for argument from of words", { run("words", 6); });
+    run("number", 4);
+    run("words", 4);
+    run("halves", 2);
+  }
 }
 
 CASE(violation_bytes) {

@@ -40,6 +40,7 @@ void use(Encoder encoder, const std::vector<id<MTLBuffer>>& buffers) {
 void execute(id<MTLCommandBuffer> buffer,
              id<MTLIndirectCommandBuffer> commands,
              const std::vector<id<MTLBuffer>>& used) {
+  const Setting ninth(settings().gpu_family, 9u); // whose commands stand alone
   Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, used);
   [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, commands.size)];
@@ -47,6 +48,7 @@ void execute(id<MTLCommandBuffer> buffer,
 }
 
 void execute(id<MTLIndirectCommandBuffer> commands, NSRange range, const Encode& prepare) {
+  const Setting ninth(settings().gpu_family, 9u);
   run_compute([&](Encoder encoder) {
     prepare(encoder);
     [encoder executeCommandsInBuffer:commands withRange:range];
@@ -254,6 +256,30 @@ CASE(violation_indirect_pipeline) {
   [[commands indirectComputeCommandAtIndex:0] concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
                                                   threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   EXPECT_VIOLATION(kExecute, "command 0 has no pipeline state", { execute(commands, {}); });
+}
+
+CASE(violation_indirect_pipeline_not_dispatched_first) {
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
+  id<MTLComputePipelineState> add = indirect_pipeline("add");
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  [encode_add(commands, 0, in, out) setComputePipelineState:add];
+  const auto run = [&](unsigned family, bool first) {
+    const Setting setting(settings().gpu_family, family);
+    run_compute([&](Encoder encoder) {
+      use(encoder, {in, out});
+      if (first) {
+        bind(encoder, add, {in, out});
+        [encoder dispatchThreadgroups:MTLSizeMake(0, 0, 0) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      }
+      [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
+    });
+  };
+  for (unsigned family : {7u, 8u}) {
+    EXPECT_VIOLATION(kExecute, "has not dispatched the pipeline of command 0 (add)", { run(family, false); });
+    run(family, true);
+  }
+  run(9, false);
+  CHECK_EQUAL(floats(out)[3], 4);
 }
 
 CASE(violation_indirect_limits) {

@@ -258,6 +258,7 @@ CASE(violation_concurrent_dispatches_conflict_through_pointers) {
 }
 
 CASE(violation_indirect_commands_conflict_with_a_dispatch) {
+  const Setting ninth(settings().gpu_family, 9u);
   id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];

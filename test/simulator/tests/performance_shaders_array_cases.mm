@@ -8,6 +8,19 @@
 using namespace mps_simulator;
 using namespace mps_simulator::cases;
 
+// Passes all calls on to an encoder of Metal's, as one that records them does.
+@interface ForeignEncoder : NSObject {
+ @public
+  Encoder _encoder;
+}
+@end
+
+@implementation ForeignEncoder
+- (id)forwardingTargetForSelector:(SEL)selector {
+  return _encoder;
+}
+@end
+
 namespace {
 
 MPSNDArrayDescriptor* packed(MPSShape* shape, MPSDataType type = MPSDataTypeFloat32) {
@@ -97,6 +110,16 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
         "-[MPSNDArrayMultiaryKernel encodeToCommandBuffer:sourceArrays:destinationArray:]", "has not ended", {
           [product encodeToCommandBuffer:buffer sourceArrays:@[ left, left ] destinationArray:product_array];
         });
+    ForeignEncoder* foreign = [[[ForeignEncoder alloc] init] autorelease];
+    foreign->_encoder = encoder;
+    EXPECT_VIOLATION("-[MPSNDArrayMultiaryKernel encodeToCommandEncoder:commandBuffer:sourceArrays:destinationArray:]",
+                     "not the one that is open",
+                     {
+                       [product encodeToCommandEncoder:(Encoder)foreign
+                                         commandBuffer:buffer
+                                          sourceArrays:@[ left, left ]
+                                      destinationArray:product_array];
+                     });
     [encoder endEncoding];
     EXPECT_VIOLATION("-[MPSNDArrayMultiaryKernel encodeToCommandEncoder:commandBuffer:sourceArrays:destinationArray:]",
                      "not the one that is open",

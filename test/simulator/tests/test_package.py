@@ -127,6 +127,14 @@ def test_simulated_version() -> None:
     assert result.stdout.strip() == "14.5 (14, 5) False"
 
 
+def test_simulated_gpu_family() -> None:
+    code = "import os, torch; print(os.environ.get('MPS_SIMULATOR_GPU_FAMILY', 'as always'))"
+    assert run("-m", "mps_simulator", "-c", code).stdout == "as always\n"
+    assert run("-m", "mps_simulator", "--gpu-family", "9", "-c", code).stdout == "9\n"
+    result = run("-m", "mps_simulator", "-c", ADD, environment={"MPS_SIMULATOR_GPU_FAMILY": "10"})
+    assert "MPS_SIMULATOR_GPU_FAMILY=10 is none of 7, 8 and 9, ignored" in result.stderr
+
+
 def test_order_on_the_gpu_is_watched_unless_told_otherwise() -> None:
     code = "import os; print(os.environ.get('MPS_SIMULATOR_ORDER', 'as always'))"
     assert run("-m", "mps_simulator", "-c", code).stdout == "as always\n"

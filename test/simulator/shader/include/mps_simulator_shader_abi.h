@@ -4,7 +4,7 @@
 
 namespace mps_simulator_shader_abi {
 
-constexpr unsigned kVersion = 2;
+constexpr unsigned kVersion = 3;
 constexpr unsigned kSimdWidth = 32;
 
 struct Extent {
@@ -83,6 +83,7 @@ struct Argument {
   ArgumentKind kind;
   unsigned index;
   bool writable;
+  bool in_words; // constant memory, whose offset must be a multiple of 4
   unsigned long size; // of what it points or refers to; 0 for void
   bool structure; // ... and whether that is a structure
   long (*identifier_offset)(unsigned identifier); // null without [[id(n)]]

@@ -51,6 +51,7 @@ class Parameter(NamedTuple):
     words: tuple[str, ...]
     source: str
     slot: str  # the index written in its attribute, -1 without
+    constant: bool  # in that address space
 
 
 def _cast(parameters: list[Parameter], expression: str) -> str:
@@ -137,7 +138,7 @@ class Kernels(Words):
             for word in words
             if word not in ADDRESS_SPACES or word == "constant"
         )
-        return Parameter(name, type_text, words, source, index)
+        return Parameter(name, type_text, words, source, index, "constant" in outside)
 
     def _forbid_aliases(self, star: int) -> None:
         """Lets the compiler take the buffers of a kernel for distinct, as Metal's compiler does.
@@ -213,7 +214,8 @@ class Kernels(Words):
             names="".join(f'"{p.name}", ' for p in parameters),
             expression=expression,
             sources="".join(
-                f", mps_simulator_shader::Parameter<mps_simulator_shader::Source::{p.source}, {p.slot}>"
+                f", mps_simulator_shader::Parameter<mps_simulator_shader::Source::{p.source}, {p.slot}, "
+                f"{str(p.constant).lower()}>"
                 for p in parameters
             ),
             cooperative=str(cooperative).lower(),

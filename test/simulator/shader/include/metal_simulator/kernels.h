@@ -25,8 +25,9 @@ enum class Source {
 };
 
 // `index` is -1 where the kernel leaves it to the compiler.
-template <Source source_, int index_ = -1>
+template <Source source_, int index_ = -1, bool constant_ = false>
 struct Parameter {
+  static constexpr bool constant = constant_;
   static constexpr Source source = source_;
   static constexpr int index = index_;
 };
@@ -249,7 +250,7 @@ template <class T, class Parameter>
 constexpr abi::Argument describe(const char* name, int index) {
   using Pointee = metal::remove_pointer_t<metal::remove_cvref_t<T>>;
   if constexpr (!is_memory(Parameter::source)) {
-    return {name, abi::ArgumentKind::built_in, 0, false, 0, false, nullptr, nullptr};
+    return {name, abi::ArgumentKind::built_in, 0, false, false, 0, false, nullptr, nullptr};
   } else {
     using Referred = metal::conditional_t<metal::is_reference_v<T>, metal::remove_reference_t<T>, Pointee>;
     using Bare = metal::remove_cv_t<Referred>;
@@ -259,6 +260,8 @@ constexpr abi::Argument describe(const char* name, int index) {
         Parameter::source == Source::buffer ? abi::ArgumentKind::buffer : abi::ArgumentKind::threadgroup_memory,
         static_cast<unsigned>(index),
         !metal::is_const_v<Referred>,
+        // PyTorch binds arrays of smaller elements at any of them.
+        Parameter::constant && (metal::is_reference_v<T> || size_of<Referred>() >= 4),
         size_of<Referred>(),
         structure,
         IdentifierOffset<Bare>::function,
