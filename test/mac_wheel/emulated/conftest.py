@@ -9,37 +9,28 @@ from typing import Any
 import pytest
 
 from fork_tool.common.files import write_atomically
-from fork_tool.common.processes import exclusive
-from fork_tool.mac_library.libraries import load_libraries
-from fork_tool.mac_library.link import linker_of
-from fork_tool.mac_library.make import bench_of, make_library, python_api
+from fork_tool.mac_library.make import python_api
 from fork_tool.mac_library.symbols import system_names
-from fork_tool.paths import own_layout
-from fork_tool.series.project import Project
 from mac_code.loaded import Inputs, Loaded
 from mac_code.process import LIBSYSTEM, PYTHON, Source
 from mac_code.programs import in_child, run_all_natively
 from mac_code.runtime import build_runtime, LIBCXX
 from mac_code.system import MacProcess
 from mac_code.tables import Probe
+from made_wheel import Made
 
 
 @pytest.fixture(scope="session")
-def inputs() -> Inputs:
-    """The library, brought up to date."""
-    project = Project(own_layout())
-    bench = bench_of(project, None)
-    places = bench.places
-    with exclusive(project.layout):
-        library, torch = make_library(bench, linker_of(bench.machine))
-    apple = load_libraries(places, torch)
-    runtime = build_runtime(bench, torch, apple)
-    files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
-    names = {each.path: each.names for each in apple}
-    names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
-    source = Source(files, names, torch / "lib")
+def inputs(made: Made) -> Inputs:
+    """The library and what it runs with."""
+    bench, official = made.bench, made.torch / "lib"
+    runtime = build_runtime(bench, made.torch, made.libraries)
+    files = {f"@rpath/{path.name}": path for path in official.glob("*.dylib")} | {LIBCXX: runtime.cxx}
+    names = {each.path: each.names for each in made.libraries}
+    names |= {LIBSYSTEM: system_names(bench.places), PYTHON: python_api(bench)}
+    source = Source(files, names, official)
     simulator = bench.project.layout.simulator_build / "libmps_simulator.so"
-    return Inputs(bench, library, source.official, runtime, simulator, lambda: MacProcess(runtime, source))
+    return Inputs(bench, made.library, official, runtime, simulator, lambda: MacProcess(runtime, source))
 
 
 @pytest.fixture(scope="session")
