@@ -2,44 +2,37 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import pytest
 
 from fork_tool.common.files import write_atomically
-from fork_tool.common.processes import exclusive
-from fork_tool.mac_library.libraries import load_libraries
-from fork_tool.mac_library.link import linker_of
-from fork_tool.mac_library.make import bench_of, make_library, python_api
+from fork_tool.mac_library.make import python_api
 from fork_tool.mac_library.symbols import system_names
-from fork_tool.paths import own_layout
-from fork_tool.series.project import Project
 from mac_code.loaded import Inputs, Loaded
-from mac_code.process import LIBSYSTEM, PYTHON, Source
-from mac_code.programs import in_child, run_all_natively
-from mac_code.runtime import build_runtime, LIBCXX
+from mac_code.messages import Messages
+from mac_code.process import LIBCXX, LIBSYSTEM, PYTHON, Source
+from mac_code.programs import in_child, MacPrograms, OnMac, run_all_natively
+from mac_code.runtime import build_runtime
 from mac_code.system import MacProcess
 from mac_code.tables import Probe
+from made_wheel import Made
 
 
 @pytest.fixture(scope="session")
-def inputs() -> Inputs:
-    """The library, brought up to date."""
-    project = Project(own_layout())
-    bench = bench_of(project, None)
-    places = bench.places
-    with exclusive(project.layout):
-        library, torch = make_library(bench, linker_of(bench.machine))
-    apple = load_libraries(places, torch)
-    runtime = build_runtime(bench, torch, apple)
-    files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
-    names = {each.path: each.names for each in apple}
-    names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
-    source = Source(files, names, torch / "lib")
+def inputs(made: Made) -> Inputs:
+    """The library and what it runs with."""
+    bench, official = made.bench, made.torch / "lib"
+    runtime = build_runtime(bench, made.torch, made.libraries)
+    files = {f"@rpath/{path.name}": path for path in official.glob("*.dylib")}
+    files[LIBCXX] = runtime / "base/libc++.1.dylib"
+    names = {each.path: each.names for each in made.libraries}
+    names |= {LIBSYSTEM: system_names(bench.places), PYTHON: python_api(bench)}
+    source = Source(files, names, official)
     simulator = bench.project.layout.simulator_build / "libmps_simulator.so"
-    return Inputs(bench, library, source.official, runtime, simulator, lambda: MacProcess(runtime, source))
+    return Inputs(bench, made.library, official, runtime, simulator, lambda: MacProcess(runtime, source))
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +44,7 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
     # The initializers of libtorch_python need Python.
     for name in ("libc10", "libomp", "libtorch_cpu", "libtorch", "libshm"):
         process.initialize(process.image(f"{name}.dylib"))
-    probe = Probe(process, process.load(inputs.runtime.probe))
+    probe = Probe(process, process.load(inputs.runtime / "extensions/libprobe.dylib"))
     before = probe.tables()
     own = process.load(inputs.library)
     process.initialize(own)
@@ -68,6 +61,16 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
 def native_results(inputs: Inputs) -> Callable[[str], dict[str, Any]]:
     """The programs' results on the simulator, by version of macOS."""
     return cache(lambda macos: in_child(lambda: run_all_natively(inputs, macos), macos))
+
+
+@pytest.fixture
+def on_mac(loaded: Loaded, inputs: Inputs) -> OnMac:
+    """Do some work with the programs on the machine, in a copy of the process."""
+
+    def run(work: Callable[[MacPrograms], Any], macos: str = "15.2", planted: Mapping[str, str] | None = None) -> Any:
+        return in_child(lambda: work(MacPrograms(loaded, inputs, Messages(planted or {}))), macos)
+
+    return run
 
 
 @pytest.fixture

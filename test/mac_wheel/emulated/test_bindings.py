@@ -9,7 +9,6 @@ from fork_tool.mac_library.symbols import imports
 from mac_code.loaded import Inputs, Loaded
 from mac_code.machine import Stopped
 from mac_code.macho import ANY
-from mac_code.process import BindError
 from mac_code.runtime import Compiler
 from mac_code.system import MacProcess
 from mac_code.tables import OFFICIAL
@@ -25,10 +24,9 @@ def process(inputs: Inputs, tmp_path: Path) -> MacProcess:
     process.load(inputs.official / "libtorch_python.dylib")
     source = tmp_path / "decoy.c"
     # The compiler puts the first underscore.
-    text = f'__attribute__((visibility("default"))) int {NAME[1:]}(void) {{ return 0; }}\n'
-    source.write_text(
-        f"{text}void usleep(int);\n__attribute__((constructor)) static void first(void) {{ usleep(1); }}\n"
-    )
+    name = f'__attribute__((visibility("default"))) int {NAME[1:]}(void) {{ return 0; }}\n'
+    first = "void usleep(int);\n__attribute__((constructor)) static void first(void) { usleep(1); }\n"
+    source.write_text(name + first)
     compiler = Compiler(inputs.bench, tmp_path)
     process.load(compiler.link("libdecoy.dylib", [compiler.compile(source)]))
     process.images.insert(0, process.images.pop())
@@ -72,7 +70,7 @@ def test_name_that_the_library_does_not_have(
 ) -> None:
     ordinal = loaded.own.file.dependencies.index("@rpath/libc10.dylib") + 1
     said = f"libtorch_mps_graph.dylib takes {NAME} from @rpath/libc10.dylib, which does not have it"
-    with pytest.raises(BindError, match=f"^{re.escape(said)}$"):
+    with pytest.raises(Stopped, match=f"^{re.escape(said)}$"):
         process.load(changed(inputs.library, tmp_path, ordinal))
     loaded.seen(said)
 

@@ -9,8 +9,8 @@ import pytest
 
 from mac_code.encodings import signature
 from mac_code.loaded import Inputs, Loaded
-from mac_code.messages import Messages
-from mac_code.programs import in_child, MacPrograms
+from mac_code.native import address_of
+from mac_code.programs import MacPrograms, OnMac
 
 TAKE = "dc{Pair=qq}{Triple=qqq}sq{Small=ic}{Pair=qq}csi{F=fff}{D=dddd}{F=fff}dB{Triple=qqq}"
 # What the functions of arguments.cpp give, and the result.
@@ -26,10 +26,10 @@ CALLED = (1008, 2008, 3008)
 class Sides:
     """The same functions on the machine and natively."""
 
-    def __init__(self, inputs: Inputs, loaded: Loaded):
+    def __init__(self, inputs: Inputs, programs: MacPrograms):
         """Each has seen nothing yet."""
-        self.mac = MacPrograms(loaded, inputs, Messages())
-        self.library: Any = ctypes.CDLL(str(inputs.runtime.native_programs))
+        self.mac = programs
+        self.library: Any = ctypes.CDLL(str(inputs.runtime / "extensions/libprograms.so"))
         self.library.mac_code_seen.restype = ctypes.c_void_p
         self.calls = self.mac.bridge.calls
 
@@ -44,19 +44,14 @@ class Sides:
 
     def as_mac_function(self, name: str, encoding: str) -> int:
         """A native function as one of macOS."""
-        address = ctypes.cast(self.native(name), ctypes.c_void_p).value or 0
-        self.mac.bridge.functions["_native"] = lambda: self.calls.to_native(address, signature(encoding))
+        address = address_of(self.native(name))
+        self.mac.machine.functions["_native"] = lambda: self.calls.to_native(address, signature(encoding))
         return self.mac.machine.trap("_native")
 
-    def as_native_function(self, name: str, encoding: str) -> Any:
+    def as_native_function(self, name: str, encoding: str) -> ctypes.c_void_p:
         """A function of the machine as a native one."""
         kind, address = signature(encoding), self.mac.image.address(f"_mac_code_{name}")
-        return self.calls.function(kind, lambda *values: self.calls.on_machine(address, kind, values))
-
-
-def seen(inputs: Inputs, loaded: Loaded, work: Callable[[Sides], bytes]) -> bytes:
-    """What the work has seen, done in a copy of the process."""
-    return bytes.fromhex(in_child(lambda: {"seen": work(Sides(inputs, loaded)).hex()})["seen"])
+        return ctypes.c_void_p(self.calls.function(kind, lambda *values: self.calls.on_machine(address, kind, values)))
 
 
 def take_natively(sides: Sides, encoding: str = TAKE) -> bytes:
@@ -102,11 +97,11 @@ def call_native_block(sides: Sides) -> bytes:
         (call_native_block, struct.pack("<2q", CALLED[0], 1)),
     ],
 )
-def test_calls(inputs: Inputs, loaded: Loaded, work: Callable[[Sides], bytes], expected: bytes) -> None:
-    assert seen(inputs, loaded, work) == expected
+def test_calls(inputs: Inputs, on_mac: OnMac, work: Callable[[Sides], bytes], expected: bytes) -> None:
+    assert on_mac(lambda programs: work(Sides(inputs, programs))) == expected
 
 
-def test_argument_of_another_type_is_seen(inputs: Inputs, loaded: Loaded) -> None:
+def test_argument_of_another_type_is_seen(inputs: Inputs, loaded: Loaded, on_mac: OnMac) -> None:
     wrong = TAKE.replace("{F=fff}d", "{F=fff}q")
-    assert seen(inputs, loaded, lambda sides: take_natively(sides, wrong)) != TAKEN
+    assert on_mac(lambda programs: take_natively(Sides(inputs, programs), wrong)) != TAKEN
     loaded.seen("an argument of another type")

@@ -1,19 +1,18 @@
 """The official libraries were compiled with libc++ 17 and ours with a newer one: types of torch's headers lie in memory
 alike, and functions have the same type names, by which the dispatcher compares kernels."""
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from fork_tool.common.files import fill_once
 from fork_tool.machine.package_index import pip_command
 from mac_code.loaded import Inputs, Loaded
+from mac_code.runtime import Compiler
 
 # A release of the compiler with libc++ 17, and what configures the headers where they are not the compiler's own.
 CXX_17 = "ziglang==0.12.1"
@@ -24,18 +23,13 @@ HEADERS = (
     *("torch/csrc/jit/runtime/operator.h", "ATen/native/DispatchStub.h"),
 )
 PLANTED = """
-struct LargerInOne { int first;
 #if _LIBCPP_VERSION >= 180000
-  long second;
-#endif
-};
-struct OrderedOtherwise {
-#if _LIBCPP_VERSION >= 180000
-  int second; int first;
+struct LargerInOne { int first; long second; };
+struct OrderedOtherwise { int second; int first; };
 #else
-  int first; int second;
+struct LargerInOne { int first; };
+struct OrderedOtherwise { int first; int second; };
 #endif
-};
 struct Alike { int first; std::vector<int> second; };
 """
 _TYPE = re.compile(r"\s*0 \| (.+?)(?: \(empty\))?")
@@ -51,11 +45,8 @@ _OF_BINDINGS = {
 }
 
 
-class Layout(NamedTuple):
-    size: str
-    alignment: str
-    # Offset and name; types may have other names in the two versions.
-    fields: tuple[tuple[str, str], ...]
+# Size, alignment, and the offsets and names of the fields; types may have other names in the two versions.
+Layout = tuple[str, ...]
 
 
 @pytest.fixture(scope="session")
@@ -72,15 +63,9 @@ def cxx_17(inputs: Inputs) -> list[str]:
 
 def layouts(inputs: Inputs, source: Path, cxx: Sequence[str]) -> dict[str, Layout]:
     """The complete types outside of libc++ that the source knows, by name."""
-    places = inputs.bench.places
-    headers = places.official_headers / "torch/include"
-    command = [str(places.zig), "c++", *cxx, "-std=c++17", "-w", "-c", "-o", str(source.with_suffix(".o"))]
-    command += ["-target", f"aarch64-macos.{inputs.bench.pin.macos}", "-fclang-abi-compat=17"]
-    command += ["-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", "-Xclang", "-fdump-record-layouts-complete"]
-    command += [f"-I{headers}", f"-I{headers / 'torch/csrc/api/include'}", str(source)]
-    environment = os.environ | places.compiler_environment
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    return dict(_parse(done.stdout))
+    compiler = Compiler(inputs.bench, source.parent)
+    dump = ("-Xclang", "-fdump-record-layouts-complete", "-o", source.with_suffix(".o"))
+    return dict(_parse(compiler.run(*compiler.words(source), *cxx, *compiler.for_torch, *dump)))
 
 
 def _parse(dump: str) -> Iterator[tuple[str, Layout]]:
@@ -89,17 +74,13 @@ def _parse(dump: str) -> Iterator[tuple[str, Layout]]:
         name = _TYPE.fullmatch(first)
         if name is None or re.match(r"(?:(?:class|struct|union) )?std::", name[1]):
             continue
-        fields: list[tuple[str, str]] = []
+        fields: list[str] = []
         for line in lines:
             if end := _SIZE.fullmatch(line):
-                yield name[1], Layout(end[1], end[2], tuple(fields))
+                yield name[1], (end[1], end[2], *fields)
                 break
             if field := _FIELD.fullmatch(line):
-                fields.append((field[1], field[2].rpartition(" ")[2]))
-
-
-def different(one: dict[str, Layout], other: dict[str, Layout]) -> list[str]:
-    return sorted(name for name in one.keys() & other.keys() if one[name] != other[name])
+                fields += [field[1], field[2].rpartition(" ")[2]]
 
 
 def test_types_lie_in_memory_alike(inputs: Inputs, loaded: Loaded, cxx_17: list[str], tmp_path: Path) -> None:
@@ -109,27 +90,20 @@ def test_types_lie_in_memory_alike(inputs: Inputs, loaded: Loaded, cxx_17: list[
     official = layouts(inputs, source, cxx_17)
     planted = ["struct LargerInOne", "struct OrderedOtherwise"]
     assert {*planted, "struct Alike"} <= ours.keys() & official.keys()
-    assert different(ours, official) == planted
+    assert sorted(name for name in ours.keys() & official.keys() if ours[name] != official[name]) == planted
     for name in planted:
         loaded.seen(f"layout: {name}")
     loaded.report["types_alike"] = len(ours.keys() & official.keys()) - len(planted)
     assert loaded.report["types_alike"] > 4000
 
 
-def unknown(names: set[bytes], library: bytes) -> set[bytes]:
-    return {name for name in names if b"\0" + name + b"\0" not in library}
-
-
 def test_functions_have_the_official_type_names(inputs: Inputs, loaded: Loaded) -> None:
     library = (inputs.official / "libtorch_cpu.dylib").read_bytes()
     # Kernels take tensors.
-    names = {
-        name
-        for name in _FUNCTION.findall(inputs.library.read_bytes())
-        if b"2at6Tensor" in name and b"pybind11" not in name
-    }
+    found = _FUNCTION.findall(inputs.library.read_bytes())
+    names = {name for name in found if b"2at6Tensor" in name and b"pybind11" not in name}
     planted = b"FN2at6TensorERKS0_ixE"
-    assert unknown({*names, planted}, library) == {*_OF_BINDINGS, planted}
+    assert {name for name in (*names, planted) if b"\0" + name + b"\0" not in library} == {*_OF_BINDINGS, planted}
     loaded.seen("a type name of a function that libtorch_cpu lacks")
     loaded.report["function_types"] = len(names)
     assert len(names) > 200

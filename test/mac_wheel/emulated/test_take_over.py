@@ -10,6 +10,7 @@ from mac_code.macho import INITIALIZERS
 from mac_code.tables import differences, findings, KERNEL, MPS, MPS_DEVICE, OFFICIAL
 
 TAKE_OVER, STAND_BY = 0, 3
+ADD = "aten::add.Tensor"
 HOOKS, GENERATOR = "__ZTVN2at3mps8MPSHooksE", "__ZTVN2at16MPSGeneratorImplE"
 # Registered by scripts/mac_wheel/takeover/copy.cpp.
 FURTHER = {"aten::copy_"}
@@ -75,19 +76,11 @@ def test_warning_is_seen(loaded: Loaded) -> None:
     loaded.seen("a warning of overridden kernels")
 
 
-def slot(loaded: Loaded, key: str) -> int:
-    """Where aten::add.Tensor has its kernel for a key."""
-    return loaded.before.operators["aten::add.Tensor"].place + KERNEL * loaded.before.keys[key]
-
-
-def official_kernel(loaded: Loaded, size: int = KERNEL) -> None:
-    kernel = loaded.before.operators["aten::add.Tensor"].slot(loaded.before.keys[MPS])
-    loaded.machine.write(slot(loaded, MPS), kernel[:size])
-
-
-def other_kernel(loaded: Loaded) -> None:
-    kernel = loaded.before.operators["aten::sub.Tensor"].slot(loaded.before.keys["CPU"])
-    loaded.machine.write(slot(loaded, "CPU"), kernel)
+def other_kernel(loaded: Loaded, name: str, key: str, size: int = KERNEL) -> None:
+    """Give ADD the kernel that an operator had for a key, or the begin of it."""
+    operators, number = loaded.before.operators, loaded.before.keys[key]
+    place = operators[ADD].place + KERNEL * number
+    loaded.machine.write(place, operators[name].slot(number)[:size])
 
 
 def other_fallback(loaded: Loaded) -> None:
@@ -118,9 +111,9 @@ def official_object(loaded: Loaded, what: str, table: str) -> None:
 @pytest.mark.parametrize(
     ("plant", "finding", "difference"),
     [
-        (official_kernel, f"aten::add.Tensor: its kernel for MPS is of {OFFICIAL}", ""),
-        (lambda loaded: official_kernel(loaded, 8), f"aten::add.Tensor: its kernel for MPS is of {OFFICIAL}", ""),
-        (other_kernel, "aten::add.Tensor: entry ", "aten::add.Tensor differs"),
+        (lambda loaded: other_kernel(loaded, ADD, MPS), f"{ADD}: its kernel for MPS is of {OFFICIAL}", ""),
+        (lambda loaded: other_kernel(loaded, ADD, MPS, 8), f"{ADD}: its kernel for MPS is of {OFFICIAL}", ""),
+        (lambda loaded: other_kernel(loaded, "aten::sub.Tensor", "CPU"), f"{ADD}: entry ", f"{ADD} differs"),
         (other_fallback, f"the fallback of MPS is of {OFFICIAL}", "the fallback of MPS differs"),
         (other_stub, f"where_kernel: its kernel for MPS is of {OFFICIAL}", "where_kernel differs"),
         (other_guard, f"the guard of device {MPS_DEVICE} is of ", "the guards differ"),

@@ -1,32 +1,31 @@
 """Joins the machine to the simulator: classes, selectors, messages and the functions that libobjc has."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import addressof, c_uint64
 from functools import partial
-from inspect import signature as python_signature
-from struct import pack, unpack
+from struct import unpack
 from typing import Any
 
-from mac_code.calls import Calls, invoke_of, two_words, X0, zero
+from mac_code.calls import Calls, invoke_of
 from mac_code.encodings import Signature
-from mac_code.machine import Stopped
+from mac_code.machine import D0, Handler, Stopped, X0
 from mac_code.messages import Messages
 from mac_code.native import adopt, Native
-from mac_code.own_classes import OwnClasses, SUFFIX
+from mac_code.own_classes import OwnClasses
 from mac_code.process import Image
 from mac_code.system import MacProcess
 
 _CLASS, _METACLASS, _STRING = "_OBJC_CLASS_$_", "_OBJC_METACLASS_$_", "___CFConstantStringClassReference"
-_BLOCKS = {f"__NSConcrete{kind}Block": f"_NSConcrete{kind}Block" for kind in ("Stack", "Global")}
+_KINDS = ("Stack", "Malloc", "Global")
 # What waits until the GPU is done, and so until its handlers were called.
 _WAITS = ("waitUntilCompleted", "waitUntilScheduled")
 _DESTROYED = "SimulatorDestroyedObject"
-# Functions that mean the same there, with the number of their arguments.
-_SAME = dict.fromkeys(("_objc_autoreleasePoolPush", "_getpid", "_MTLCopyAllDevices"), 0)
-_SAME |= dict.fromkeys(("_objc_autoreleasePoolPop", "_sel_getName", "_NSClassFromString", "_dispatch_get_specific"), 1)
-_SAME |= {"_dispatch_queue_create": 2, "_dispatch_queue_set_specific": 4}
-Function = Callable[..., int | None]
+# Functions that mean the same there.
+_SAME = (
+    *("_objc_autoreleasePoolPush", "_objc_autoreleasePoolPop", "_sel_getName", "_NSClassFromString", "_getpid"),
+    *("_dispatch_get_specific", "_dispatch_queue_create", "_dispatch_queue_set_specific", "_MTLCopyAllDevices"),
+)
 
 
 class Bridge:
@@ -40,34 +39,33 @@ class Bridge:
         self._for_blocks = {"retain": shim.address("__Block_copy"), "release": shim.address("__Block_release")}
         self.calls = Calls(self.machine, native, *self._for_blocks.values())
         self.machine.adopt = partial(adopt, self.machine)
-        self.machine.outside = self._outside
+        self.machine.outside = self.calls.native_code
         self.classes = OwnClasses(self.machine, native, self.calls)
-        self._blocks = {native.address(f"_NSConcrete{kind}Block") for kind in ("Stack", "Malloc", "Global")}
+        # The classes of blocks.
+        self._blocks = {f"__NSConcrete{kind}Block": native.address(f"_NSConcrete{kind}Block") for kind in _KINDS}
         # By class and selector.
         self._methods: dict[tuple[int, int], tuple[int, Signature] | None] = {}
-        # Messages that are answered here.
-        self.answers: dict[str, Callable[..., int]] = {}
-        self.functions: dict[str, Function] = {
+        # Messages that are answered here, unless the answer is None.
+        self.answers: dict[str, Handler] = {}
+        self.machine.functions |= {
+            **{name: self._same(name) for name in _SAME},
+            **{f"_objc_{name}": partial(self._plain, name) for name in ("alloc", "retain", "release", "autorelease")},
+            **{f"_{name}": partial(self._dispatch, name) for name in ("dispatch_sync", "dispatch_async")},
             "_objc_msgSend": self._message,
             "_objc_msgSendSuper2": self._message_to_super,
-            "_objc_alloc": lambda kind: self._plain(kind, "alloc"),
-            "_objc_alloc_init": lambda kind: self._plain(self._plain(kind, "alloc"), "init"),
-            "_objc_retain": lambda each: self._plain(each, "retain"),
-            "_objc_release": lambda each: self._plain(each, "release"),
-            "_objc_autorelease": lambda each: self._plain(each, "autorelease"),
-            "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
-            "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
+            "_objc_alloc_init": lambda kind: self._plain("init", self._plain("alloc", kind)),
             "_snprintf": self._snprintf,
-            "_clock_gettime": self._clock,
+            # The clocks have other numbers there.
+            "_clock_gettime": lambda _clock, to: native("clock_gettime", time.CLOCK_MONOTONIC, to),
             "_pthread_cond_wait": self._wait,
         }
         retains, releases = self.machine.trap("_objc_retain"), self.machine.trap("_objc_release")
-        heap_class = native.address("_NSConcreteMallocBlock")
+        heap_class = self._blocks["__NSConcreteMallocBlock"]
         self.machine.call(shim.address("_mac_code_set_blocks"), retains, releases, heap_class)
 
     def attach(self, image: Image) -> None:
         """Point a library to the simulator's classes, selectors, strings and queues, and register its classes."""
-        places: dict[str, int] = {name: self.native.address(other) for name, other in _BLOCKS.items()}
+        places = dict(self._blocks)
         places["__dispatch_main_q"] = self.native("dispatch_get_main_queue")
         empty = self.native.send(self.native.object_class("NSArray"), "new")
         places["___NSArray0__"] = self.machine.data("___NSArray0__", empty.to_bytes(8, "little"))
@@ -84,9 +82,7 @@ class Bridge:
                 self.process.point(image, bind, places[bind.name])
         for begin in image.items("__cfstring", 32):
             # The simulator's constant strings have their length right behind the text.
-            text, length = two_words(self.machine, begin + 16)
-            self.machine.write_word(begin + 8, text)
-            self.machine.write_word(begin + 16, length)
+            self.machine.write(begin + 8, self.machine.read(begin + 16, 16))
         for begin in image.items("__objc_selrefs", 8):
             name = self.machine.text(self.machine.word(begin))
             self.machine.write_word(begin, self.native.selector(name))
@@ -94,43 +90,28 @@ class Bridge:
 
     # Calls of functions
 
-    def _outside(self, address: int) -> bool:
-        name = self.machine.trap_name(address)
-        if not name:
-            return self.calls.native_code(address)
-        if name in _SAME:
-            registers = (self.machine.register(X0 + number) for number in range(_SAME[name]))
-            self.calls.leave(self.native(name[1:], *registers))
-            return True
-        if name not in self.functions:
-            return False
-        function = self.functions[name]
-        count = len(python_signature(function).parameters)
-        result = function(*(self.machine.register(X0 + number) for number in range(count)))
-        # A message has left already, or goes on in a method.
-        if not name.startswith("_objc_msgSend"):
-            self.calls.leave(result)
-        return True
+    def _same(self, name: str) -> Handler:
+        # A function leaves alone what it does not take.
+        return lambda first, second, third, fourth: self.native(name[1:], first, second, third, fourth)
 
-    def _plain(self, receiver: int, name: str) -> int:
+    def _plain(self, name: str, receiver: int) -> int:
         """A message for which macOS has a function; the receiver may be a block of the machine."""
         if not receiver:
             return 0
-        is_number = receiver & 1
-        if not is_number and self.machine.word(receiver) in self._blocks and self.machine.owns(invoke_of(receiver)):
+        is_block = not receiver & 1 and self.machine.word(receiver) in self._blocks.values()
+        if is_block and self.machine.owns(invoke_of(receiver)):
             return self.machine.call(self._for_blocks[name], receiver)
         object_class = self._class_of(receiver, name)
         # What a block keeps for its own is no message of the library.
         if self.process.image_at(self.machine.return_address) is not self._shim:
-            self._note(self._title(object_class, name))
+            self._note(self.native.title(object_class, name))
         result = self.native.send(receiver, name)
         self.calls.raise_failure()
         return result
 
     def _dispatch(self, name: str, queue: int, block: int) -> None:
         self.calls.do_waiting()
-        made = self.calls.native_block(block)
-        self.native(name, queue, addressof(made) if made else block)
+        self.native(name, queue, self.calls.native_block(block))
         self.calls.raise_failure()
         self.calls.do_waiting()
 
@@ -139,14 +120,10 @@ class Bridge:
         self.calls.do_next()
         return 0
 
-    def _clock(self, _which: int, to: int) -> int:
-        self.machine.write(to, pack("<2Q", *divmod(time.monotonic_ns(), 1_000_000_000)))
-        return 0
-
     def _snprintf(self, to: int, _size: int, text: int) -> int:
         if self.machine.text(text) != "%f":
             raise Stopped(f"snprintf has other arguments than a number, from {self.machine.caller}")
-        (value,) = unpack("<d", self.machine.read(self.calls.stack, 8))
+        (value,) = unpack("<d", self.machine.read(self.machine.stack, 8))
         content = f"{value:f}".encode()
         self.machine.write(to, content + b"\0")
         return len(content)
@@ -160,9 +137,8 @@ class Bridge:
         return self.native.selectors[number]
 
     def _class_of(self, receiver: int, what: str) -> int:
-        if not receiver & 1 and not self.machine.adopt(receiver):
-            raise Stopped(f"{what} was sent to {receiver:#x}, where no memory is, from {self.machine.caller}")
-        found = self.native.class_of(receiver)
+        # An odd address stands for a number.
+        found = self.native.class_of(receiver) if receiver & 1 or self.machine.adopt(receiver) else 0
         if not found:
             raise Stopped(f"{what} was sent to {receiver:#x}, which is no object, from {self.machine.caller}")
         if self.native.name_of(found) == _DESTROYED:
@@ -170,33 +146,35 @@ class Bridge:
         return found
 
     def _message(self, receiver: int, selector: int) -> None:
-        if not receiver:
-            zero(self.machine)
-            self.calls.leave()
+        if receiver:
+            self._send(self._class_of(receiver, self.selector(selector)), selector)
             return
-        name = self.selector(selector)
-        self._send(self._class_of(receiver, name), receiver, selector, name)
+        # The result for nil, whatever its type is.
+        for number in (X0, X0 + 1, *range(D0, D0 + 4)):
+            self.machine.set_register(number, 0)
 
     def _message_to_super(self, place: int, selector: int) -> None:
-        receiver, of_class = two_words(self.machine, place)
-        self.machine.set_register(X0, receiver)
-        self._send(self.native("class_getSuperclass", of_class), receiver, selector, self.selector(selector))
+        self.machine.set_register(X0, self.machine.word(place))
+        of_class = self.machine.word(place + 8)
+        self._send(self.native("class_getSuperclass", of_class), selector)
 
-    def _send(self, object_class: int, receiver: int, selector: int, name: str) -> None:
-        method = self._method(object_class, selector, receiver)
-        title = self._title(object_class, name)
+    def _send(self, object_class: int, selector: int) -> None:
+        name = self.selector(selector)
+        method = self._method(object_class, selector)
+        title = self.native.title(object_class, name)
         if method is None:
             raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
         function, kind = method
         self._note(title)
         if function in self.classes.functions:
-            self.calls.go(self.classes.functions[function])
+            self.machine.go(self.classes.functions[function])
             return
         kind = self.messages.sent(title, kind)
         if name in self.answers:
-            count = len(kind.arguments)
-            self.calls.leave(self.answers[name](*(self.machine.register(X0 + each) for each in range(count))))
-            return
+            answer = self.answers[name](*self.machine.arguments(len(kind.arguments)))
+            if answer is not None:
+                self.machine.set_register(X0, answer)
+                return
 
         def check(values: Sequence[Any]) -> None:
             for number, (each, value) in enumerate(zip(kind.arguments[2:], values[2:]), 1):
@@ -219,15 +197,12 @@ class Bridge:
         if not self.calls.of_others:
             self.messages.sequence.append(title)
 
-    def _title(self, object_class: int, name: str) -> str:
-        return self.native.title(object_class, name).replace(SUFFIX, "")
-
-    def _method(self, object_class: int, selector: int, receiver: int) -> tuple[int, Signature] | None:
+    def _method(self, object_class: int, selector: int) -> tuple[int, Signature] | None:
         key = object_class, selector
         if key not in self._methods:
             kind = self.native.signature(object_class, selector)
-            # This sets a class up that has not been used.
-            place = (c_uint64 * 2)(receiver, object_class)
+            # This sets a class up that has not been used, which may be the receiver.
+            place = (c_uint64 * 2)(self.machine.register(X0), object_class)
             function = self.native("objc_msg_lookup_super", addressof(place), selector)
             self._methods[key] = (function, kind) if kind else None
         return self._methods[key]

@@ -1,26 +1,20 @@
 """Calls between native code and code on the machine, in both directions, by their types."""
 
 import ctypes
-import struct
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from unicorn import arm64_const as arm64
+from mac_code.encodings import places, put, Signature, signature, take
+from mac_code.machine import Machine, Stopped, X0, X8
+from mac_code.native import address_of, Native
 
-from mac_code.encodings import Place, place_of_result, places, put, Signature, signature, take
-from mac_code.machine import Machine, Stopped
-from mac_code.native import Native
-
-X0, X8 = arm64.UC_ARM64_REG_X0, arm64.UC_ARM64_REG_X8
-_SP, _LR, _PC = arm64.UC_ARM64_REG_SP, arm64.UC_ARM64_REG_LR, arm64.UC_ARM64_REG_PC
 # In seconds.
 _LONGEST_WAIT = 60
 _HAS_HELPERS, _HAS_SIGNATURE = 1 << 25, 1 << 30
 _WORD = ctypes.c_uint64
-
-Check = Callable[[Sequence[Any]], None]
 
 
 class _Block(ctypes.Structure):
@@ -60,42 +54,29 @@ class Calls:
         self.of_others, self.count_of_others = False, 0
         # An error in a call that came from native code.
         self._failure: BaseException | None = None
-        # Native code keeps pointers to these.
-        self._kept: dict[Any, Any] = {}
+        # Native code has pointers to these.
+        self._kept: list[Any] = []
+        self._of_kind = cache(self._new_kind)
         self._copy = self.function(signature("vQQ"), self._block_copied)
         self._dispose = self.function(signature("vQ"), self._block_disposed)
 
     # From the machine into native code
 
-    @property
-    def stack(self) -> int:
-        return self.machine.register(_SP)
-
-    def go(self, address: int) -> None:
-        """Continue on the machine, in a function with the same arguments."""
-        self.machine.set_register(_PC, address)
-
-    def leave(self, result: int | None = None) -> None:
-        """Return to the caller on the machine."""
-        if result is not None:
-            self.machine.set_register(X0, result)
-        self.go(self.machine.register(_LR))
-
-    def to_native(self, function: int, kind: Signature, check: Check | None = None, further: int = 0) -> None:
+    def to_native(
+        self, function: int, kind: Signature, check: Callable[[Sequence[Any]], None] | None = None, further: int = 0
+    ) -> None:
         """Call a native function with what the registers hold, and return its result.
 
         `further` is the number of its variable arguments: integers, which are all on the stack.
         """
-        where = places(kind.arguments)[0] + [Place("stack", 8 * number, 8) for number in range(further)]
+        stack, where = self.machine.stack, places(kind.arguments)[0] + [8 * number for number in range(further)]
         if further:
             kind = signature(kind.encoding + "Q" * further)
-        values = [take(self.machine, each, place, self.stack) for each, place in zip(kind.arguments, where)]
+        values = [take(self.machine, each, place, stack) for each, place in zip(kind.arguments, where)]
         if check:
             check(values)
-        blocks = [
-            self.native_block(value.value) if each.code == "@?" else None for each, value in zip(kind.arguments, values)
-        ]
-        passed = [value if block is None else _WORD(ctypes.addressof(block)) for value, block in zip(values, blocks)]
+        arguments = zip(kind.arguments, values)
+        passed = [self.native_block(value.value) if each.code == "@?" else value for each, value in arguments]
         indirect = self.machine.register(X8)
         result = kind.function(function)(*passed)
         self.raise_failure()
@@ -104,8 +85,7 @@ class Calls:
             if kind.result.by_address:
                 self.machine.write(indirect, bytes(value))
             else:
-                put(self.machine, kind.result, place_of_result(kind.result), self.stack, value)
-        self.leave()
+                put(self.machine, kind.result, kind.result.registers, stack, value)
 
     def raise_failure(self) -> None:
         """An error that had to wait until native code returned."""
@@ -133,9 +113,9 @@ class Calls:
             self.machine.run(address, stack)
             if kind.result.code == "v":
                 return None
-            return take(self.machine, kind.result, place_of_result(kind.result), stack).value
+            return take(self.machine, kind.result, kind.result.registers, stack).value
 
-    def function(self, kind: Signature, call: Callable[..., Any]) -> Any:
+    def function(self, kind: Signature, call: Callable[..., Any]) -> int:
         """A native function that calls this, and keeps its errors until native code has returned."""
 
         def guarded(*values: Any) -> Any:
@@ -145,29 +125,26 @@ class Calls:
                 self._failure = self._failure or problem
                 return None if kind.result.code == "v" else 0
 
-        made = kind.function(guarded)
-        self._kept[id(made)] = made, guarded
-        return made
+        self._kept.append(kind.function(guarded))
+        return address_of(self._kept[-1])
 
     # Blocks of the machine in native code
 
-    def native_block(self, block: int) -> _Block | None:
-        """A native block for one of the machine's, for the time of a call; native code may copy it. None if it is native."""
+    def native_block(self, block: int) -> int:
+        """A native block for one of the machine's, which native code may copy. A native one stands for itself."""
         if not block or not self.machine.owns(invoke_of(block)):
-            return None
-        kind = block_signature(block)
-        key = "block", kind
-        if key not in self._kept:
-            function = self.function(kind, lambda native, *values: self._block_called(kind, native, values))
-            text = self._kept["text", kind] = ctypes.create_string_buffer(kind.encoding.encode())
-            helpers = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (self._copy, self._dispose))
-            description = (_WORD * 5)(0, ctypes.sizeof(_Block), *helpers, ctypes.addressof(text))
-            self._kept[key] = function, description
-        function, description = self._kept[key]
-        made = _Block(self.native.address("_NSConcreteStackBlock"), _HAS_HELPERS | _HAS_SIGNATURE)
-        made.invoke, made.description = ctypes.cast(function, ctypes.c_void_p).value, ctypes.addressof(description)
-        made.emulated = block
-        return made
+            return block
+        isa, kind = self.native.address("_NSConcreteStackBlock"), block_signature(block)
+        self._kept.append(_Block(isa, _HAS_HELPERS | _HAS_SIGNATURE, 0, *self._of_kind(kind), block))
+        return ctypes.addressof(self._kept[-1])
+
+    def _new_kind(self, kind: Signature) -> tuple[int, int]:
+        """The function and the description of native blocks of a type."""
+        function = self.function(kind, lambda native, *values: self._block_called(kind, native, values))
+        text = ctypes.create_string_buffer(kind.encoding.encode())
+        description = (_WORD * 5)(0, ctypes.sizeof(_Block), self._copy, self._dispose, ctypes.addressof(text))
+        self._kept += [text, description]
+        return function, ctypes.addressof(description)
 
     def _block_called(self, kind: Signature, native: int, values: Sequence[Any]) -> Any:
         block = _Block.from_address(native).emulated
@@ -225,14 +202,3 @@ class Calls:
             return False
         self.to_native(address, block_signature(block))
         return True
-
-
-def zero(machine: Machine) -> None:
-    """The result of a message to nil, whatever its type is."""
-    for number in (X0, X0 + 1, *(arm64.UC_ARM64_REG_D0 + number for number in range(4))):
-        machine.set_register(number, 0)
-
-
-def two_words(machine: Machine, address: int) -> tuple[int, int]:
-    first, second = struct.unpack("<2Q", machine.read(address, 16))
-    return first, second

@@ -7,9 +7,7 @@ from functools import cache, cached_property
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from unicorn import arm64_const as arm64
-
-from mac_code.machine import Machine
+from mac_code.machine import D0, Machine, X0
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _SCALARS: dict[str, Any] = {code: getattr(ctypes, f"c_{name}") for code, name in zip("cCsSiIqQ", _INTEGERS)}
@@ -42,10 +40,6 @@ class Type:
         return ctypes.sizeof(self.ctype) if self.ctype else 0
 
     @property
-    def alignment(self) -> int:
-        return ctypes.alignment(self.ctype)
-
-    @property
     def floats(self) -> int:
         """How many equal floating-point numbers it is, if it is passed in vector registers."""
         sizes = {"f": 4, "d": 8}
@@ -57,8 +51,15 @@ class Type:
         return not self.floats and self.size > _IN_REGISTERS
 
     @property
-    def words(self) -> int:
-        return 1 if self.by_address else (self.size + 7) // 8
+    def registers(self) -> range:
+        """Those that hold it if it is the first, and a result. One that is passed by address is where x8 says."""
+        words = 1 if self.by_address else (self.size + 7) // 8
+        return range(D0, D0 + self.floats) if self.floats else range(X0, X0 + words)
+
+    @property
+    def part(self) -> int:
+        """How many bytes of it a register holds."""
+        return self.size // self.floats if self.floats else 8
 
 
 class Signature(NamedTuple):
@@ -67,11 +68,6 @@ class Signature(NamedTuple):
     result: Type
     arguments: tuple[Type, ...]
     encoding: str
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """As the facts on Apple's API write a method's."""
-        return (self.result.code, *(each.code for each in self.arguments[2:]))
 
     @property
     def function(self) -> Any:
@@ -111,52 +107,35 @@ def _type(text: str, at: int) -> tuple[Type, int]:
     return Type(first), at
 
 
-class Place(NamedTuple):
-    """Where an argument is: registers of a kind, or bytes at an offset on the stack."""
-
-    kind: str
-    first: int
-    amount: int
+# Where a value is: in registers, or at an offset on the stack.
+Place = range | int
 
 
 def places(types: Sequence[Type]) -> tuple[list[Place], int]:
     """The place of each argument, and how much of the stack they take."""
-    used, stack, found = {"x": 0, "v": 0}, 0, []
+    used, stack = {X0: 0, D0: 0}, 0
+    found: list[Place] = []
     for each in types:
-        kind, count = ("v", each.floats) if each.floats else ("x", each.words)
+        kind, count = D0 if each.floats else X0, len(each.registers)
         if used[kind] + count <= _REGISTERS:
-            found.append(Place(kind, used[kind], count))
+            found.append(range(kind + used[kind], kind + used[kind] + count))
             used[kind] += count
             continue
         # The ones that follow do not fill the gap.
         used[kind] = _REGISTERS
-        size, alignment = (8, 8) if each.by_address else (each.size, each.alignment)
+        size, alignment = (8, 8) if each.by_address else (each.size, ctypes.alignment(each.ctype))
         stack = -(-stack // alignment) * alignment
-        found.append(Place("stack", stack, size))
+        found.append(stack)
         stack += size
     return found, -(-stack // 16) * 16
 
 
-def place_of_result(result: Type) -> Place:
-    """Where a result is; one that is passed by address is where x8 said."""
-    return Place("v", 0, result.floats) if result.floats else Place("x", 0, result.words)
-
-
-def _registers(each: Type, place: Place) -> tuple[int, int]:
-    """The first of its registers, and how much of the value each holds."""
-    in_vectors = place.kind == "v"
-    first = arm64.UC_ARM64_REG_D0 if in_vectors else arm64.UC_ARM64_REG_X0
-    return first + place.first, each.size // place.amount if in_vectors else 8
-
-
 def take(machine: Machine, each: Type, place: Place, stack: int) -> Any:
     """Read a value, as ctypes passes it."""
-    if place.kind == "stack":
-        content = machine.read(stack + place.first, place.amount)
+    if isinstance(place, int):
+        content = machine.read(stack + place, 8 if each.by_address else each.size)
     else:
-        first, size = _registers(each, place)
-        values = (machine.register(first + number).to_bytes(8, "little") for number in range(place.amount))
-        content = b"".join(value[:size] for value in values)
+        content = b"".join(machine.register(number).to_bytes(8, "little")[: each.part] for number in place)
     if each.by_address:
         content = machine.read(int.from_bytes(content, "little"), each.size)
     return each.ctype.from_buffer_copy(content)
@@ -164,11 +143,11 @@ def take(machine: Machine, each: Type, place: Place, stack: int) -> Any:
 
 def put(machine: Machine, each: Type, place: Place, stack: int, value: Any) -> None:
     """Write a value, or the address of one that is passed by address."""
-    if place.kind == "stack":
-        machine.write(stack + place.first, bytes(value))
+    content, size = bytes(value), each.part
+    if isinstance(place, int):
+        machine.write(stack + place, content)
         return
-    content, (first, size) = bytes(value), _registers(each, place)
-    for number in range(place.amount):
-        part = content[number * size : (number + 1) * size]
+    for at, number in enumerate(place):
+        part = content[at * size : (at + 1) * size]
         # As Apple's callers do, a small number fills its register.
-        machine.set_register(first + number, int.from_bytes(part, "little", signed=each.code in ("c", "s", "i")))
+        machine.set_register(number, int.from_bytes(part, "little", signed=each.code in ("c", "s", "i")))

@@ -1,55 +1,30 @@
 """The wheel's compiled Metal kernels: libtorch_cpu has them for a GPU, the simulator compiles the same from their source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
 from mac_code.bridge import Bridge
-from mac_code.encodings import signature
 from mac_code.machine import Stopped
-from mac_code.own_classes import SUFFIX
-from mac_code.system import FOLDER
 
 # What a file of compiled kernels begins with.
 _COMPILED = b"MTLB"
 _LANGUAGE_3_1, _SAFE = 3 << 16 | 1, 0
-_METHODS = {"newFunctionWithName:": "@24@0:8@16", "device": "@16@0:8"}
+# What the simulator compiles to stand for the compiled library.
+_STAND_IN = "nothing.metal"
 
 
 class Kernels:
     """Answers for a library of compiled kernels."""
 
     def __init__(self, bridge: Bridge, sources: Sequence[Path]):
-        """Takes over the functions and the message by which such a library is made."""
-        self._bridge, self._native, self._sources = bridge, bridge.native, sources
-        self._device, self._compiled = 0, b""
+        """Takes over the function and the messages by which such a library is made and used."""
+        self._bridge, self._native, self._device, self._compiled = bridge, bridge.native, 0, b""
+        self._sources = {path.name: path.read_text() for path in sources} | {_STAND_IN: ""}
         # By source, when they were first looked into.
-        self._libraries: dict[Path, int] = {}
-        bridge.functions["_getsectiondata"] = self._section
-        bridge.functions["__dyld_get_image_name"] = self._image_name
-        bridge.functions["_dispatch_data_create"] = self._data
-        bridge.answers["newLibraryWithData:error:"] = self._library
-        above = self._native.object_class("NSObject")
-        self._class = self._native.new_class(
-            f"SimulatedLibrary{SUFFIX}", above, self._native("class_getInstanceSize", above)
-        )
-        methods: tuple[Callable[..., int], ...] = (self._function, lambda *_: self._device)
-        for (name, encoding), method in zip(_METHODS.items(), methods):
-            self._native.add_method(self._class, name, encoding, bridge.calls.function(signature(encoding), method))
-        self._native("objc_registerClassPair", self._class)
-
-    def _image_name(self, number: int) -> int:
-        name = FOLDER + self._bridge.process.images[number].name
-        return self._bridge.machine.data(f"the path {name}", name.encode() + b"\0")
-
-    def _section(self, header: int, _segment: int, section: int, size: int) -> int:
-        process = self._bridge.process
-        image, name = process.image_at(header), process.machine.text(section)
-        for each in image.file.sections if image else ():
-            if image and each.name == name:
-                process.machine.write_word(size, each.size)
-                return image.base + each.address
-        return 0
+        self._libraries: dict[str, int] = {}
+        bridge.machine.functions["_dispatch_data_create"] = self._data
+        bridge.answers |= {"newLibraryWithData:error:": self._library, "newFunctionWithName:": self._function}
 
     def _data(self, begin: int, size: int, _queue: int, _destructor: int) -> int:
         self._compiled = self._bridge.machine.read(begin, size)
@@ -59,30 +34,31 @@ class Kernels:
 
     def _library(self, device: int, _selector: int, _data: int, _error: int) -> int:
         self._device = device
-        return self._native.send(self._class, "new")
+        return self._native.send(self._made_from(_STAND_IN), "retain")
 
-    def _function(self, _receiver: int, _selector: int, name: int) -> int:
+    def _function(self, receiver: int, _selector: int, name: int) -> int | None:
+        if receiver != self._libraries.get(_STAND_IN):
+            return None
         text = self._native.text(self._native.send(name, "UTF8String"))
         # By their names, the wheel must have them compiled.
         if text.encode() + b"\0" not in self._compiled:
             return 0
         # A macro may add the types to a function's name, each behind a line.
         beginnings = list(accumulate(text.split("_"), "{}_{}".format))
-        likely = lambda source: sum(each in source.read_text() for each in beginnings)  # noqa: E731
+        likely = lambda source: sum(each in self._sources[source] for each in beginnings)  # noqa: E731
         for source in sorted(self._sources, key=likely, reverse=True):
             if found := self._native.send(self._made_from(source), "newFunctionWithName:", name):
                 return found
         return 0
 
-    def _made_from(self, source: Path) -> int:
+    def _made_from(self, source: str) -> int:
         if source not in self._libraries:
             send = self._native.send
             options = send(self._native.object_class("MTLCompileOptions"), "new")
             send(options, "setLanguageVersion:", _LANGUAGE_3_1)
             send(options, "setMathMode:", _SAFE)
-            text = self._native.string(source.read_text())
-            found = send(self._device, "newLibraryWithSource:options:error:", text, options, 0)
-            if not found:
-                raise Stopped(f"the simulator does not compile {source.name}")
-            self._libraries[source] = found
+            text = self._native.string(self._sources[source])
+            self._libraries[source] = send(self._device, "newLibraryWithSource:options:error:", text, options, 0)
+            if not self._libraries[source]:
+                raise Stopped(f"the simulator does not compile {source}")
         return self._libraries[source]

@@ -8,7 +8,6 @@ from typing import Any
 from fork_tool.mac_library.make import Bench
 from mac_code.machine import Machine, Snapshot
 from mac_code.process import Image
-from mac_code.runtime import Runtime
 from mac_code.system import MacProcess
 from mac_code.tables import Probe, Tables
 
@@ -21,7 +20,8 @@ class Inputs:
     library: Path
     # The official libraries.
     official: Path
-    runtime: Runtime
+    # What stands for macOS's libraries, and what is built to look at them.
+    runtime: Path
     # The simulator's library.
     simulator: Path
     new_process: Callable[[], MacProcess]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from fork_tool.mac_library.symbols import DEBUG, KIND, SECTION
 from fork_tool.mac_library.tools import read_library
 
 # Types of sections.
@@ -49,9 +50,8 @@ class MachO:
         keys = ("name", "virtual_address", "virtual_size", "file_offset", "file_size")
         self.segments = [tuple(getattr(each, key) for key in keys) for each in binary.segments]
         self.size = max(address + size for _, address, size, _, _ in self.segments)
-        self.sections = [
-            Section(each.name, each.virtual_address, each.size, int(each.type)) for each in binary.sections
-        ]
+        parts = binary.sections
+        self.sections = [Section(each.name, each.virtual_address, each.size, int(each.type)) for each in parts]
         self.uuid_offset = binary.uuid.command_offset + 8
         self.rebases = [int(each.address) for each in binary.relocations]
         self.binds: list[Bind] = []
@@ -68,7 +68,7 @@ class MachO:
             if symbol.has_export_info:
                 self.exports[symbol.name] = int(symbol.export_info.address)
                 self.shared[symbol.name] = bool(symbol.export_info.flags & _WEAK)
-            if not symbol.raw_type & 0xE0 and symbol.raw_type & 0x0E == 0x0E:
+            if not symbol.raw_type & DEBUG and symbol.raw_type & KIND == SECTION:
                 self.symbols[symbol.name] = int(symbol.value)
         if not int(binary.header.flags) & _WEAK_DEFINES:
             self.shared = {}

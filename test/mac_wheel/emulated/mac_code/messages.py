@@ -15,9 +15,9 @@ _LISTED = {method.split()[1].rstrip("]") for method in UNCONFIRMED["methods"]} |
 class Messages:
     """Counts messages, and stops at one that Apple declares otherwise."""
 
-    def __init__(self, planted: Mapping[str, str] | None = None):
+    def __init__(self, planted: Mapping[str, str]):
         """`planted` are wrong encodings, by selector."""
-        self._planted = planted or {}
+        self._planted = planted
         # By sign and selector; the simulator's classes have other names than Apple's.
         self._facts: defaultdict[str, list[Fact]] = defaultdict(list)
         for key, facts in load().methods.items():
@@ -34,7 +34,7 @@ class Messages:
             kind = signature(self._planted[selector])
         self.counts[title] += 1
         if self.counts[title] == 1:
-            self._check(title, selector, kind.codes)
+            self._check(title, selector, (kind.result.code, *(each.code for each in kind.arguments[2:])))
         return kind
 
     def _check(self, title: str, selector: str, ours: tuple[str, ...]) -> None:
@@ -50,10 +50,6 @@ class Messages:
 
     def report(self) -> dict[str, object]:
         """How many messages were sent, and of how many kinds; those of which no source says the types."""
-        kinds, unconfirmed = len(self.counts), sorted(self.unconfirmed)
-        return {
-            "sent": self.counts.total(),
-            "kinds": kinds,
-            "checked": kinds - len(unconfirmed),
-            "unsourced": unconfirmed,
-        }
+        kinds, unsourced = len(self.counts), sorted(self.unconfirmed)
+        checked = kinds - len(unsourced)
+        return {"sent": self.counts.total(), "kinds": kinds, "checked": checked, "unsourced": unsourced}

@@ -13,6 +13,8 @@ _WORD = ctypes.c_uint64
 # What begins a class in memory: its own class, superclass, name, version, flags, and the size of its objects.
 _SIZE_OF_OBJECTS = 40
 _MAPS = Path("/proc/self/maps")
+# Tells apart the same class that the simulator's build has natively.
+_SUFFIX = " (arm64)"
 
 
 class Native:
@@ -47,13 +49,13 @@ class Native:
     # Objects
 
     def selector(self, name: str) -> int:
-        number = self("sel_registerName", _address_of(name))
+        number = self("sel_registerName", _text(name))
         self.selectors[number] = name
         return number
 
     def object_class(self, name: str) -> int:
         """The class of this name, or 0."""
-        return self("objc_getClass", _address_of(name))
+        return self("objc_getClass", _text(name))
 
     def name_of(self, object_class: int) -> str:
         return self.text(self("class_getName", object_class))
@@ -62,7 +64,7 @@ class Native:
         """A method as its error messages name it."""
         is_meta = self("class_isMetaClass", object_class) & 1 or object_class in self._metaclasses
         sign = "+" if is_meta else "-"
-        return f"{sign}[{self.name_of(object_class)} {selector}]"
+        return f"{sign}[{self.name_of(object_class).removesuffix(_SUFFIX)} {selector}]"
 
     def send(self, receiver: int, selector: str, *arguments: int) -> int:
         """A message whose arguments and result are objects or integers."""
@@ -73,7 +75,7 @@ class Native:
 
     def string(self, text: str) -> int:
         """A string that lives as long as the pool."""
-        return self.send(self.object_class("NSString"), "stringWithUTF8String:", _address_of(text))
+        return self.send(self.object_class("NSString"), "stringWithUTF8String:", _text(text))
 
     def signature(self, object_class: int, selector: int) -> Signature | None:
         """What a method takes and returns, if the class has it."""
@@ -98,7 +100,7 @@ class Native:
 
     def new_class(self, name: str, above: int, size: int) -> int:
         """A class for objects of this size; it still needs its methods."""
-        made = self("objc_allocateClassPair", above, _address_of(name), 0)
+        made = self("objc_allocateClassPair", above, _text(name + _SUFFIX), 0)
         place = ctypes.c_long.from_address(made + _SIZE_OF_OBJECTS)
         if place.value != self("class_getInstanceSize", above):
             raise RuntimeError("the runtime keeps the size of objects in another place")
@@ -106,26 +108,29 @@ class Native:
         self._metaclasses.add(self("object_getClass", made))
         return made
 
-    def add_method(self, object_class: int, name: str, encoding: str, function: Any) -> int:
-        """Give a class a method; returns where it begins. The function must live as long as the class."""
-        place = ctypes.cast(function, ctypes.c_void_p).value or 0
-        self("class_addMethod", object_class, self.selector(name), place, _address_of(encoding))
-        return place
+    def add_method(self, object_class: int, name: str, encoding: str, function: int) -> None:
+        self("class_addMethod", object_class, self.selector(name), function, _text(encoding))
 
 
 # Texts that C keeps a pointer to.
 _TEXTS: dict[str, Any] = {}
 
 
-def _address_of(text: str) -> int:
+def _text(text: str) -> int:
     return ctypes.addressof(_TEXTS.setdefault(text, ctypes.create_string_buffer(text.encode())))
+
+
+def address_of(function: Any) -> int:
+    """Where a function of ctypes begins."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def adopt(machine: Machine, address: int) -> bool:
     """Share the mapping of this process that an address is in; false if there is none that can be read."""
     parts = [(begin, begin + len(memory)) for begin, memory in machine.regions]
-    if any(begin <= address < end for begin, end in parts):
-        return True
+    known = any(begin <= address < end for begin, end in parts)
+    if known or machine.owns(address):
+        return known
     for line in _MAPS.read_text().splitlines():
         ends, access = line.split(maxsplit=2)[:2]
         begin, end = (int(each, 16) for each in ends.split("-"))

@@ -9,9 +9,6 @@ from mac_code.machine import Machine, Stopped
 from mac_code.native import Native
 from mac_code.process import Image
 
-# Tells apart the same class that the simulator's build has natively.
-SUFFIX = " (arm64)"
-
 
 class OwnClasses:
     """The classes of libraries on the machine."""
@@ -35,26 +32,27 @@ class OwnClasses:
         word, text = self._machine.word, self._machine.text
         # Its superclass, and what does not change: sizes, name, methods, protocols, fields.
         above, fixed = word(found + 8), word(found + 32) & ~7
-        begin, size = (int.from_bytes(self._machine.read(fixed + at, 4), "little") for at in (4, 8))
+        begin, size = word(fixed + 4, 4), word(fixed + 8, 4)
         if begin != self._native("class_getInstanceSize", above):
             raise Stopped(f"the fields of {text(word(fixed + 24))} begin at {begin}, where its superclass does not end")
-        made = self._native.new_class(text(word(fixed + 24)) + SUFFIX, above, size)
+        made = self._native.new_class(text(word(fixed + 24)), above, size)
         of_class = word(word(found) + 32) & ~7
         for target, methods in ((made, fixed), (self._native("object_getClass", made), of_class)):
             for name, encoding, function in self._methods(word(methods + 32)):
-                place = self._native.add_method(target, name, encoding, self._function(encoding, function))
+                place = self._function(encoding, function)
+                self._native.add_method(target, name, encoding, place)
                 self.functions[place] = function
         self._native("objc_registerClassPair", made)
         return made
 
     def _methods(self, methods: int) -> Iterator[tuple[str, str, int]]:
         if methods:
-            size, count = (int.from_bytes(self._machine.read(methods + at, 4), "little") for at in (0, 4))
+            size, count = self._machine.word(methods, 4), self._machine.word(methods + 4, 4)
             for place in range(methods + 8, methods + 8 + count * size, size):
                 name, encoding, function = (self._machine.word(place + at) for at in (0, 8, 16))
                 yield self._machine.text(name), self._machine.text(encoding), function
 
-    def _function(self, encoding: str, function: int) -> Any:
+    def _function(self, encoding: str, function: int) -> int:
         kind = signature(encoding)
 
         def call(*values: Any) -> Any:

@@ -33,73 +33,51 @@ OPEN(Table, impl::OperatorEntry::dispatchTable_);
 OPEN(Kernels, impl::OperatorEntry::kernels_);
 
 static_assert(sizeof(c10::KernelFunction) == 32, "tables.py reads it as four pointers");
-constexpr auto kDeviceTypes = static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
 constexpr const char* kGenerator = "aten::Generator";
 
-// What Python reads: numbers of 8 bytes, and strings after their size.
-struct Answer {
-  const char* begin = nullptr;
-  uint64_t size = 0;
-  std::string content;
+// What Python reads: lines of words.
+struct Lines {
+  std::string text;
 
-  template <typename T>
-  void bytes(const T& value) { content.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void number(uint64_t value) { bytes(value); }
-  void address(const void* value) { bytes(value); }
-  void text(const std::string& value) { number(value.size()), content += value; }
-  template <typename List>
-  void kernels(const List& list) {
-    number(list.size());
-    for (const c10::impl::AnnotatedKernel& each : list) {
-      bytes(each.kernel);
-    }
-  }
-
-  const Answer* end() {
-    begin = content.data(), size = content.size();
-    return this;
-  }
+  void word(const char* value) { (text += value) += ' '; }
+  void word(const std::string& value) { word(value.c_str()); }
+  void word(uintptr_t value) { word(std::to_string(value)); }
+  void word(const void* value) { word(reinterpret_cast<uintptr_t>(value)); }
+  template <typename... Words>
+  void line(const Words&... words) { (word(words), ...), text.back() = '\n'; }
 };
 
 } // namespace
 
 /// All tables; asks for nothing that torch decides at the first question.
-SHARED const Answer* mac_code_tables() {
-  auto& out = *new Answer;
+SHARED const char* mac_code_tables() {
+  auto& out = *new Lines;
   auto& dispatcher = c10::Dispatcher::singleton();
-  const auto& fallbacks = dispatcher.*opened(Fallbacks{});
-  out.kernels(fallbacks);
-  for (const auto& each : fallbacks) {
-    out.address(&each.kernel);
+  for (const auto& each : dispatcher.*opened(Fallbacks{})) {
+    out.line("fallback", &each.kernel);
   }
-  for (int key = 0; key <= static_cast<int>(c10::DispatchKey::EndOfRuntimeBackendKeys); key++) {
-    out.text(c10::toString(static_cast<c10::DispatchKey>(key)));
-    out.number(c10::getDispatchTableIndexForDispatchKey(static_cast<c10::DispatchKey>(key)));
+  for (int number = 0; number <= static_cast<int>(c10::DispatchKey::EndOfRuntimeBackendKeys); number++) {
+    const auto key = static_cast<c10::DispatchKey>(number);
+    out.line("key", c10::toString(key), c10::getDispatchTableIndexForDispatchKey(key));
   }
-  out.text("");
   for (const auto& each : dispatcher.*opened(Operators{})) {
-    const auto& name = each.op.operator_name();
-    out.text(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
-    out.address((each.op.*opened(Table{})).data());
-    const auto& kernels = each.op.*opened(Kernels{});
-    out.number(kernels.size());
-    for (const auto& [key, list] : kernels) {
-      out.text(c10::toString(key));
-      out.kernels(list);
+    const auto& [base, overload] = each.op.operator_name();
+    const auto name = overload.empty() ? base : base + "." + overload;
+    out.line("operator", name, (each.op.*opened(Table{})).data());
+    for (const auto& [key, kernels] : each.op.*opened(Kernels{})) {
+      for (const auto& kernel : kernels) {
+        out.line("kernel", name, c10::toString(key), &kernel.kernel);
+      }
     }
   }
-  out.text("");
-  out.number(kDeviceTypes);
-  for (int type = 0; type < kDeviceTypes; type++) {
-    out.address(c10::impl::device_guard_impl_registry[type].load());
-    out.address(c10::GetAllocator(static_cast<c10::DeviceType>(type)));
+  for (int type = 0; type < c10::COMPILE_TIME_MAX_DEVICE_TYPES; type++) {
+    out.line("guard", c10::impl::device_guard_impl_registry[type].load());
+    out.line("allocator", c10::GetAllocator(static_cast<c10::DeviceType>(type)));
   }
-  const auto interpreted = torch::jit::getAllOperators();
-  out.number(interpreted.size());
-  for (const auto& each : interpreted) {
-    out.address(each.get());
+  for (const auto& each : torch::jit::getAllOperators()) {
+    out.line("interpreted", each.get());
   }
-  return out.end();
+  return out.text.c_str();
 }
 
 /// The hooks. torch asks for them here if nothing has before, and keeps the answer.
@@ -113,8 +91,8 @@ SHARED const void* mac_code_generator() {
 }
 
 /// The virtual functions of TorchScript's own operators that make generators.
-SHARED const Answer* mac_code_generator_operators() {
-  auto& out = *new Answer;
+SHARED const char* mac_code_generator_operators() {
+  auto& out = *new Lines;
   for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(kGenerator))) {
     if (!each->isC10Op()) {
       // libc++'s std::function ends with a pointer to its content.
@@ -122,11 +100,10 @@ SHARED const Answer* mac_code_generator_operators() {
       static_assert(sizeof(operation) == 4 * sizeof(void*));
       const void* words[4];
       std::memcpy(words, &operation, sizeof(words));
-      out.address(*static_cast<const void* const*>(words[3]));
+      out.line(*static_cast<const void* const*>(words[3]));
     }
   }
-  out.number(0);
-  return out.end();
+  return out.text.c_str();
 }
 
 namespace {

@@ -6,21 +6,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from unicorn import UC_PROT_ALL
+
 from fork_tool.mac_library.symbols import Import
 from mac_code.machine import Machine, Stopped
 from mac_code.macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, THREAD_VARIABLES, THREAD_ZERO
 
-LIBSYSTEM = "/usr/lib/libSystem.B.dylib"
+LIBSYSTEM, LIBCXX = "/usr/lib/libSystem.B.dylib", "/usr/lib/libc++.1.dylib"
 # In the place of a library's name: the interpreter.
 PYTHON = ""
-
-
 # A file is read once.
 _read = cache(MachO)
-
-
-class BindError(Exception):
-    """A library takes a name that the library it says does not have."""
 
 
 @dataclass
@@ -36,11 +32,15 @@ class Image:
     def name(self) -> str:
         return self.file.path.name
 
-    def items(self, section: str, size: int) -> Iterator[int]:
+    def section(self, name: str) -> tuple[int, int]:
+        """Where a section lies, and its size; zeros if there is none."""
+        found = ((self.base + each.address, each.size) for each in self.file.sections if each.name == name)
+        return next(found, (0, 0))
+
+    def items(self, section: str, size: int) -> range:
         """Where the items of a section lie, each of this size."""
-        for each in self.file.sections:
-            if each.name == section:
-                yield from range(self.base + each.address, self.base + each.address + each.size, size)
+        begin, all_of_them = self.section(section)
+        return range(begin, begin + all_of_them, size)
 
     def address(self, symbol: str) -> int:
         """Where one of its names lies, be it exported or local."""
@@ -94,9 +94,8 @@ class Process:
         if image is None:
             return self.machine.trap_name(address) or hex(address)
         at = address - image.base
-        begin, name = max(
-            ((place, name) for name, place in image.file.symbols.items() if place <= at), default=(0, "?")
-        )
+        below = ((place, name) for name, place in image.file.symbols.items() if place <= at)
+        begin, name = max(below, default=(0, "?"))
         return f"{image.name} {name}+{at - begin:#x}"
 
     # Loading
@@ -112,15 +111,15 @@ class Process:
         return fresh[0]
 
     def _place(self, file: MachO) -> Image:
-        base, memory = self.machine.place_image(file.size)
+        base = self.machine.place(file.size, UC_PROT_ALL)
         content = file.path.read_bytes()
         for name, address, size, offset, file_size in file.segments:
-            memory[address : address + file_size] = content[offset : offset + file_size]
+            self.machine.write(base + address, content[offset : offset + file_size])
             if name.startswith("__DATA"):
                 self.machine.keep(base + address, size)
         # Its header too, which says what it is.
         self.machine.keep(base, 0x1000)
-        self.images.append(Image(file, base, memory))
+        self.images.append(Image(file, base, self.machine.view(base, file.size)))
         return self.images[-1]
 
     def _bind(self, images: Sequence[Image]) -> None:
@@ -162,12 +161,12 @@ class Process:
         else:
             library = image.file.dependencies[bind.ordinal - 1]
         provider = self._provider(library)
-        if provider is not None:
-            address = provider.base + provider.file.exports[bind.name] if bind.name in provider.file.exports else None
-        else:
+        if provider is None:
             address = self._of_macos(image, library, bind.name)
+        else:
+            address = provider.address(bind.name) if bind.name in provider.file.exports else None
         if address is None and not bind.optional:
-            raise BindError(f"{image.name} takes {bind.name} from {library or 'Python'}, which does not have it")
+            raise Stopped(f"{image.name} takes {bind.name} from {library or 'Python'}, which does not have it")
         return address or 0
 
     def _of_macos(self, image: Image, library: str, name: str) -> int | None:
@@ -193,12 +192,7 @@ class Process:
         if not parts:
             return
         begin, end = min(part.address for part in parts), max(part.address + part.size for part in parts)
-        content = bytearray(end - begin)
-        for part in parts:
-            if part.kind == THREAD_DATA:
-                at = slice(part.address - begin, part.address - begin + part.size)
-                content[at] = image.memory[part.address : part.address + part.size]
-        block = self.machine.data(f"thread-local variables of {image.name}", bytes(content))
+        block = self.machine.data(f"thread-local variables of {image.name}", bytes(image.memory[begin:end]))
         for part in image.file.sections_of(THREAD_VARIABLES):
             for address in range(part.address, part.address + part.size, 24):
                 # The third word stays: the variable's offset in the block.
@@ -224,10 +218,8 @@ class Process:
 
         The symbol table is written apart from the instructions that dyld follows.
         """
-        owners, files = (
-            {each.name: PurePosixPath(each.library).name for each in taken},
-            {each.name for each in self.images},
-        )
+        owners = {each.name: PurePosixPath(each.library).name for each in taken}
+        files = {each.name for each in self.images}
         for bind in image.file.binds:
             wanted = owners[bind.name]
             found = self.owner(self.machine.word(image.base + bind.address) - bind.addend)

@@ -2,13 +2,13 @@
 
 import ctypes
 import faulthandler
-import json
 import os
 import signal
+import sys
 import tempfile
-import traceback
 from bisect import bisect_left
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from mac_code.native import Native
 _NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
 # In seconds; then the signal ends it.
 _LONGEST = 300
-_BACKEND = "CMakeFiles/backend_"
-Job = Callable[[], dict[str, Any]]
+_FORK = get_context("fork")
+# Does some work with the programs on the machine; see conftest.py.
+OnMac = Callable[..., Any]
 
 
 def names(macos: str) -> tuple[str, ...]:
@@ -35,36 +36,38 @@ class Failed(Exception):
     """The text says why a program did not run to its end."""
 
 
-def in_child(job: Job, macos: str = "15.2") -> dict[str, Any]:
+def in_child(job: Callable[[], Any], macos: str = "15.2") -> Any:
     """Run this in a copy of the process, for a version of macOS: the simulator's state cannot be brought back."""
-    with tempfile.TemporaryFile("w+") as answer, tempfile.TemporaryFile("w+") as said:
-        child = os.fork()
-        if not child:
+    receiver, sender = _FORK.Pipe(duplex=False)
+    with tempfile.TemporaryFile("w+") as said:
+
+        def work() -> None:
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            sys.stderr = said
+            faulthandler.enable()
+            signal.alarm(_LONGEST)
+            os.environ["MPS_SIMULATOR_MACOS"] = macos
             try:
-                os.dup2(said.fileno(), 1)
-                os.dup2(said.fileno(), 2)
-                faulthandler.enable(2)
-                signal.alarm(_LONGEST)
-                os.environ["MPS_SIMULATOR_MACOS"] = macos
-                json.dump(job(), answer)
+                sender.send(job())
             except Stopped as problem:
-                json.dump({"stopped": str(problem)}, answer)
-            except BaseException:
-                traceback.print_exc(file=said)
-                said.flush()
-            answer.flush()
-            os._exit(0)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        answer.seek(0)
-        said.seek(0)
-        text = answer.read()
-        if status or not text:
+                sender.send(problem)
+
+        child = _FORK.Process(target=work)
+        child.start()
+        sender.close()
+        try:
+            found = receiver.recv()
+        except EOFError:
+            found = None
+        child.join()
+        if status := child.exitcode:
             reason = signal.Signals(-status).name if status < 0 else f"status {status}"
+            said.seek(0)
             raise Failed(f"the program ended with {reason}: {said.read(2000)}")
-        found: dict[str, Any] = json.loads(text)
-        if "stopped" in found:
-            raise Stopped(found["stopped"])
-        return found
+    if isinstance(found, Stopped):
+        raise found
+    return found
 
 
 class MacPrograms:
@@ -74,7 +77,7 @@ class MacPrograms:
         """Bring the simulator into this process, which cannot be undone; the machine is as after loading."""
         process = loaded.process
         self.machine, self.messages = process.machine, messages
-        self.image = process.load(inputs.runtime.programs)
+        self.image = process.load(inputs.runtime / "extensions/libprograms.dylib")
         self.native = Native(inputs.simulator)
         self.bridge = Bridge(process, self.native, messages)
         Kernels(self.bridge, sorted((inputs.bench.checkout / "aten/src/ATen/native/mps/kernels").glob("*.metal")))
@@ -95,47 +98,43 @@ class MacPrograms:
         if problem:
             raise Failed(f"{name}: {self.machine.text(problem)}")
         content = self.machine.read(self.call("content"), self.call("content_size"))
-        return {"content": content.hex(), "sequence": self.messages.sequence}
+        return {"content": content, "sequence": self.messages.sequence}
 
 
 def run_all_natively(inputs: Inputs, macos: str) -> dict[str, Any]:
     """Run the programs that were built for the simulator."""
-    trace = ctypes.CDLL(str(inputs.runtime.trace), mode=ctypes.RTLD_GLOBAL)
+    trace = ctypes.CDLL(str(inputs.runtime / "extensions/libtrace.so"), mode=ctypes.RTLD_GLOBAL)
     native = Native(inputs.simulator)
-    backend = Backend(inputs.simulator)
-    programs = ctypes.CDLL(str(inputs.runtime.native_programs))
+    is_backend = backend_of(inputs.simulator)
+    programs = ctypes.CDLL(str(inputs.runtime / "extensions/libprograms.so"))
     programs.mac_code_run.restype = ctypes.c_char_p
-    for function in (programs.mac_code_content, programs.mac_code_content_size, trace.mac_code_messages):
-        function.restype = ctypes.c_size_t
-    found = {}
+    programs.mac_code_content.restype = programs.mac_code_content_size.restype = ctypes.c_size_t
+    count, found = ctypes.c_ulong.in_dll(trace, "mac_code_message_count"), {}
     for name in names(macos):
-        trace.mac_code_take_count()
+        count.value = 0
         problem = programs.mac_code_run(name.encode())
         if problem:
             raise Failed(f"{name}: {problem.decode()}")
-        messages = (ctypes.c_uint64 * 3 * trace.mac_code_take_count()).from_address(trace.mac_code_messages())
+        messages = (ctypes.c_uint64 * 3 * count.value).in_dll(trace, "mac_code_messages")
         sequence = [
             native.title(object_class, native.text(native("sel_getName", selector)))
             for object_class, selector, caller in messages
-            if backend.has(caller)
+            if is_backend(caller)
         ]
         content = ctypes.string_at(programs.mac_code_content(), programs.mac_code_content_size())
-        found[name] = {"content": content.hex(), "sequence": sequence}
+        found[name] = {"content": content, "sequence": sequence}
     return found
 
 
-class Backend:
-    """Where the backend's code is in the simulator's library, as its linker noted."""
+def backend_of(library: Path) -> Callable[[int], bool]:
+    """Whether a call that returns to an address is the backend's, by the map of the simulator's linker."""
+    line = next(each for each in Path("/proc/self/maps").read_text().splitlines() if each.endswith(str(library)))
+    base = int(line.split("-")[0], 16)
+    lines = (each.split() for each in library.with_suffix(".map").read_text().splitlines() if "/backend_" in each)
+    parts = sorted((base + int(each[0], 16), int(each[2], 16)) for each in lines if ":(.text" in each[4])
 
-    def __init__(self, library: Path):
-        """The library is in this process."""
-        line = next(each for each in Path("/proc/self/maps").read_text().splitlines() if each.endswith(str(library)))
-        base = int(line.split("-")[0], 16)
-        lines = (each.split() for each in library.with_suffix(".map").read_text().splitlines() if _BACKEND in each)
-        found = sorted((base + int(each[0], 16), int(each[2], 16)) for each in lines if ":(.text" in each[4])
-        self._begins, self._sizes = [begin for begin, _ in found], [size for _, size in found]
+    def is_backend(address: int) -> bool:
+        begin, size = parts[bisect_left(parts, (address,)) - 1]
+        return begin < address <= begin + size
 
-    def has(self, address: int) -> bool:
-        """Whether a call that returns to this address is the backend's."""
-        number = bisect_left(self._begins, address) - 1
-        return number >= 0 and address <= self._begins[number] + self._sizes[number]
+    return is_backend

@@ -23,27 +23,19 @@ SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
 SHARED void free(void *memory) {}
 SHARED int posix_memalign(void **to, size_t alignment, size_t size) { return *to = aligned_alloc(alignment, size), 0; }
 
-SHARED void *memset(void *to, int value, size_t size) {
-  byte *next = to;
-  for (; size >= 8; size -= 8, next += 8) *(size_t *)next = (byte)value * 0x0101010101010101ul;
-  while (size--) *next++ = (byte)value;
+SHARED void *memset(byte *to, int value, size_t size) {
+  for (size_t i = 0; i < size; i++) to[i] = (byte)value;
   return to;
 }
 
-SHARED void *memmove(void *to, const void *from, size_t size) {
-  byte *next = to, *last = next + size;
-  const byte *source = from, *source_last = source + size;
-  if (next > source && next < source_last) {
-    while (size--) *--last = *--source_last;
-    return to;
-  }
-  for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
-  while (size--) *next++ = *source++;
+SHARED void *memmove(byte *to, const byte *from, size_t size) {
+  for (size_t i = 0; to < from && i < size; i++) to[i] = from[i];
+  while (to > from && size--) to[size] = from[size];
   return to;
 }
 
-SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
-SHARED void *memcpy(void *to, const void *from, size_t size) { return memmove(to, from, size); }
+SHARED void bzero(byte *to, size_t size) { memset(to, 0, size); }
+SHARED void *memcpy(byte *to, const byte *from, size_t size) { return memmove(to, from, size); }
 SHARED void *calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
 
 SHARED void *realloc(void *old, size_t size) {
@@ -51,8 +43,8 @@ SHARED void *realloc(void *old, size_t size) {
   return memmove(malloc(size), old, before < size ? before : size);
 }
 
-SHARED void memset_pattern16(void *to, const byte *pattern, size_t size) {
-  for (size_t i = 0; i < size; i++) ((byte *)to)[i] = pattern[i & 15];
+SHARED void memset_pattern16(byte *to, const byte *pattern, size_t size) {
+  for (size_t i = 0; i < size; i++) to[i] = pattern[i & 15];
 }
 
 SHARED int memcmp(const byte *left, const byte *right, size_t size) {
@@ -87,8 +79,7 @@ SHARED char *strdup(const char *text) { return memmove(malloc(strlen(text) + 1),
 
 SUCCEEDS(pthread_mutexattr_init) SUCCEEDS(pthread_mutexattr_settype) SUCCEEDS(pthread_mutexattr_destroy)
 SUCCEEDS(pthread_mutex_init) SUCCEEDS(pthread_mutex_destroy) SUCCEEDS(pthread_mutex_lock) SUCCEEDS(pthread_mutex_unlock)
-SUCCEEDS(pthread_rwlock_rdlock) SUCCEEDS(pthread_rwlock_unlock)
-SUCCEEDS(pthread_mutex_trylock) SUCCEEDS(pthread_atfork)
+SUCCEEDS(pthread_mutex_trylock) SUCCEEDS(pthread_rwlock_rdlock) SUCCEEDS(pthread_rwlock_unlock) SUCCEEDS(pthread_atfork)
 SUCCEEDS(pthread_cond_init) SUCCEEDS(pthread_cond_broadcast) SUCCEEDS(pthread_cond_signal)
 
 SHARED int pthread_once(long once[2], void (*function)(void)) {
@@ -109,11 +100,4 @@ __attribute__((naked)) SHARED void __chkstk_darwin(void) { __asm__("ret"); }
 /* A thread-local variable: the second word of its description is the block, the third its offset. Only x0 may change. */
 __attribute__((naked)) SHARED void _tlv_bootstrap(void) {
   __asm__("stp x16, x17, [sp, #-16]!\n ldp x16, x17, [x0, #8]\n add x0, x16, x17\n ldp x16, x17, [sp], #16\n ret");
-}
-
-extern unsigned _dyld_image_count(void);
-extern const char *_dyld_get_image_header(unsigned number);
-
-SHARED void _dyld_register_func_for_add_image(void (*function)(const void *header, long slide)) {
-  for (unsigned i = 0; i < _dyld_image_count(); i++) function(_dyld_get_image_header(i), (long)_dyld_get_image_header(i));
 }

@@ -2,7 +2,8 @@
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from mac_code.process import Image, Process
@@ -20,7 +21,7 @@ class Operator:
 
     place: int
     table: bytes
-    kernels: dict[str, tuple[bytes, ...]]
+    kernels: dict[str, list[bytes]]
 
     def slot(self, index: int) -> bytes:
         return self.table[index * KERNEL : (index + 1) * KERNEL]
@@ -32,7 +33,7 @@ class Tables:
 
     # The numbers of the keys in the computed tables.
     keys: dict[str, int]
-    fallbacks: tuple[bytes, ...]
+    fallbacks: list[bytes]
     fallback_places: tuple[int, ...]
     operators: dict[str, Operator]
     stubs: dict[str, bytes]
@@ -55,35 +56,11 @@ class Tables:
         return {name for name, stub in self.stubs.items() if any(stub[_STUB_MPS])}
 
 
-def stub_names(exports: Iterable[str]) -> dict[str, str]:
-    """The symbols of the dispatch stubs, by their names: each has a type, in the symbol of its kernel for any processor."""
-    ending = "_DECLARE_DISPATCH_type"
-    types = {name.removesuffix("EE7DEFAULTE") for name in exports if name.endswith(f"{ending}EE7DEFAULTE")}
-    found = {}
-    for symbol in exports:
-        match = re.fullmatch(r"__ZN2at6native\d+([A-Za-z_]\w*)E", symbol)
-        # A symbol has the length of a name in front of it.
-        if match and any(each.endswith(f"{len(match[1] + ending)}{match[1]}{ending}") for each in types):
-            found[match[1]] = symbol
-    return found
-
-
-class _Reader:
-    def __init__(self, content: bytes):
-        self._content, self._at = content, 0
-
-    def take(self, size: int) -> bytes:
-        self._at += size
-        return self._content[self._at - size : self._at]
-
-    def number(self) -> int:
-        return int.from_bytes(self.take(8), "little")
-
-    def text(self) -> str:
-        return self.take(self.number()).decode()
-
-    def kernels(self) -> tuple[bytes, ...]:
-        return tuple(self.take(KERNEL) for _ in range(self.number()))
+def stub_names(exports: Collection[str]) -> dict[str, str]:
+    """The symbols of the dispatch stubs by their names, which are in the symbols of their kernels for any processor."""
+    found = re.findall(r"^.*NS0_\d+(\w+)_DECLARE_DISPATCH_typeEE7DEFAULTE$", "\n".join(exports), re.MULTILINE)
+    symbols = {name: f"__ZN2at6native{len(name)}{name}E" for name in found}
+    return {name: symbol for name, symbol in symbols.items() if symbol in exports}
 
 
 class Probe:
@@ -97,25 +74,28 @@ class Probe:
     def call(self, name: str, *arguments: int) -> int:
         return self._machine.call(self.image.address(f"_mac_code_{name}"), *arguments)
 
-    def _answer(self, name: str, *arguments: int) -> _Reader:
-        begin, size = struct.unpack("<2Q", self._machine.read(self.call(name, *arguments), 16))
-        return _Reader(self._machine.read(begin, size))
+    def _lines(self, name: str) -> list[list[str]]:
+        return [line.split() for line in self._machine.text(self.call(name)).splitlines()]
 
     def tables(self) -> Tables:
         """Read everything. Asks for nothing that torch decides at the first question, as the hooks are."""
-        reader = self._answer("tables")
-        fallbacks = reader.kernels()
-        places = tuple(reader.number() for _ in fallbacks)
-        keys = {name: reader.number() for name in iter(reader.text, "")}
-        operators = {}
-        for name in iter(reader.text, ""):
-            place = reader.number()
-            table = self._machine.read(place, len(fallbacks) * KERNEL)
-            operators[name] = Operator(place, table, {reader.text(): reader.kernels() for _ in range(reader.number())})
-        guards, allocators = zip(*((reader.number(), reader.number()) for _ in range(reader.number())))
-        interpreted = frozenset(reader.number() for _ in range(reader.number()))
-        stubs = {name: self._machine.read(place, _STUB) for name, place in self._stubs.items()}
-        return Tables(keys, fallbacks, places, operators, stubs, guards, allocators, interpreted)
+        read = self._machine.read
+        lines: defaultdict[str, list[list[str]]] = defaultdict(list)
+        for kind, *words in self._lines("tables"):
+            lines[kind].append(words)
+        fallbacks, guards, allocators, interpreted = (
+            tuple(int(place) for (place,) in lines[kind]) for kind in ("fallback", "guard", "allocator", "interpreted")
+        )
+        operators = {
+            name: Operator(int(place), read(int(place), len(fallbacks) * KERNEL), {})
+            for name, place in lines["operator"]
+        }
+        for name, key, place in lines["kernel"]:
+            operators[name].kernels.setdefault(key, []).append(read(int(place), KERNEL))
+        keys = {key: int(number) for key, number in lines["key"]}
+        kernels = [read(place, KERNEL) for place in fallbacks]
+        stubs = {name: read(place, _STUB) for name, place in self._stubs.items()}
+        return Tables(keys, kernels, fallbacks, operators, stubs, guards, allocators, frozenset(interpreted))
 
     def stub_place(self, name: str) -> int:
         """Where a dispatch stub has its pointer for MPS."""
@@ -136,8 +116,7 @@ class Probe:
 
     def generator_operators(self) -> list[str]:
         """The libraries of TorchScript's own operators aten::Generator."""
-        reader = self._answer("generator_operators")
-        return [self.process.owner(address) for address in iter(reader.number, 0)]
+        return [self.process.owner(int(address)) for (address,) in self._lines("generator_operators")]
 
 
 def differences(before: Tables, after: Tables) -> list[str]:
@@ -179,7 +158,7 @@ def findings(probe: Probe, own: str, before: Tables, after: Tables) -> Iterator[
             elif slots[0] != slots[1] and (number != mps or slots != (before.fallbacks[mps], after.fallbacks[mps])):
                 yield f"{name}: entry {number} of its table differs"
         for key in old.kernels.keys() | new.kernels.keys():
-            kernels = old.kernels.get(key, ()), new.kernels.get(key, ())
+            kernels = old.kernels.get(key, []), new.kernels.get(key, [])
             # Ours lie over the official ones, which stay.
             if kernels[0] != (kernels[1][len(kernels[1]) - len(kernels[0]) :] if key == MPS else kernels[1]):
                 yield f"{name}: the kernels of {key} differ"

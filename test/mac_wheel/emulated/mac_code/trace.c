@@ -13,8 +13,8 @@ typedef struct {
 
 typedef void *Lookup(const void *const *receiver, const void *selector);
 
-static Message messages[1 << 20];
-static unsigned long count;
+SHARED Message mac_code_messages[1 << 20];
+SHARED unsigned long mac_code_message_count;
 /* The runtime looks twice for a class that it has to set up. */
 static _Thread_local bool inside;
 
@@ -28,8 +28,8 @@ static const void *class_of(const void *receiver) {
 }
 
 static void note(const void *receiver_class, const void *selector, const void *caller) {
-  if (receiver_class && getpid() == gettid() && count < sizeof(messages) / sizeof(*messages))
-    messages[count++] = (Message){receiver_class, selector, caller};
+  if (receiver_class && getpid() == gettid() && mac_code_message_count < 1 << 20)
+    mac_code_messages[mac_code_message_count++] = (Message){receiver_class, selector, caller};
 }
 
 #define TRACED(name, receiver_class)                                           \
@@ -48,10 +48,3 @@ TRACED(objc_msg_lookup, class_of(receiver))
 TRACED(objc_msg_lookup_stret, class_of(receiver))
 /* The receiver and its superclass. */
 TRACED(objc_msg_lookup_super, receiver[1])
-
-SHARED const Message *mac_code_messages(void) { return messages; }
-
-SHARED unsigned long mac_code_take_count(void) {
-  const unsigned long taken = count;
-  return count = 0, taken;
-}
