@@ -16,7 +16,8 @@ def _generate(prepare: Prepare, batch: int, **options: Any) -> list[Tensor]:
     from real_models.hugging_face import language_model
 
     tokens: list[Tensor] = []
-    with torch._dynamo.config.patch(cache_size_limit=2 * len(_LANGUAGE_MODELS)):
+    config: Any = torch._dynamo.config
+    with config.patch(cache_size_limit=2 * len(_LANGUAGE_MODELS)):
         for name in _LANGUAGE_MODELS:
             model = language_model(name).to("mps").eval()
             model.forward = prepare(model.forward)
