@@ -199,8 +199,11 @@ SUITES = (
         *("--only", "generate llama (static, library)", "--only", "generate llama (static, by hand)"),
         *("--report", "build/reports/models_no_replay.json"),
     ),
-    _programs("programs", *("--only", "trainer", "--only", "gan", "--only", "adapters")),
-    _programs("programs, no replays", *("--no-replay", "--only", "gan")),
+    _programs(
+        "programs",
+        *("--only", "trainer", "--only", "gan", "--only", "adapters", "--only", "transcription", "--only", "dit"),
+    ),
+    _programs("programs, no replays", *("--no-replay", "--only", "gan", "--only", "transcription")),
     Suite(
         "graph caching",
         ("test/programs/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),

@@ -102,24 +102,6 @@ def served_encoder(prepare: Prepare) -> list[Tensor]:
     return [model(_tokens(size, 16).to("mps")).pooler_output.clone() for size in batches]
 
 
-@torch.no_grad()
-def diffusion_pipeline(prepare: Prepare) -> list[Tensor]:
-    """a diffusers pipeline with its own scheduler, three seeds"""
-    from diffusers import DDIMPipeline, DDIMScheduler, UNet2DModel
-
-    blocks = {"down_block_types": ("DownBlock2D", "AttnDownBlock2D"), "up_block_types": ("AttnUpBlock2D", "UpBlock2D")}
-    unet = UNet2DModel(sample_size=8, block_out_channels=(32, 32), layers_per_block=1, norm_num_groups=8, **blocks)
-    pipeline = DDIMPipeline(unet, DDIMScheduler()).to("mps")
-    pipeline.set_progress_bar_config(disable=True)
-    pipeline.unet = prepare(pipeline.unet)
-    images = []
-    for seed in range(3):
-        generator = torch.Generator().manual_seed(seed)
-        made = pipeline(batch_size=2, generator=generator, num_inference_steps=20, output_type="np")
-        images.append(torch.from_numpy(made.images))
-    return images
-
-
 def reinforcement(prepare: Prepare) -> list[Tensor]:
     """a policy that acts and learns in turn"""
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 2)).to("mps")
@@ -213,7 +195,48 @@ def quantized(prepare: Prepare) -> list[Tensor]:
     return [model(torch.randn(4, 32).to("mps")).clone() for _ in range(40)]
 
 
+def _detector() -> Any:
+    from torchvision.models.detection import retinanet_resnet50_fpn
+
+    # The library's wheels for Linux have this kernel for the CPU only, those for a Mac also for its GPU.
+    nms = torch.ops.torchvision.nms
+    if not torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "MPS"):
+        no_trace: Any = torch.compiler.disable
+        kernel = no_trace(lambda b, s, t: nms(b.cpu(), s.cpu(), t).to(b.device))
+        torch.library.impl("torchvision::nms", "MPS", kernel)
+    options = {"weights": None, "weights_backbone": None, "num_classes": 5, "min_size": 64, "max_size": 64}
+    # Random weights give low scores.
+    return retinanet_resnet50_fpn(score_thresh=0.0, topk_candidates=30, **options).to("mps").eval()
+
+
+def _detections(model: Any) -> list[Tensor]:
+    found = [model(list(torch.rand(2, 3, 64, 64).to("mps"))) for _ in range(24)]
+    return [tensor for images in found for image in images for tensor in image.values()]
+
+
+@torch.no_grad()
+def detector_network(prepare: Prepare) -> list[Tensor]:
+    """torchvision's RetinaNet, backbone and head compiled"""
+    model = _detector()
+    model.backbone, model.head = prepare(model.backbone), prepare(model.head)
+    return _detections(model)
+
+
+@torch.no_grad()
+def detector(prepare: Prepare) -> list[Tensor]:
+    """torchvision's RetinaNet, compiled whole
+
+    Compile only the backbone and the head, as in the row above. The number of boxes depends on the image, and Dynamo
+    breaks the graph where boxes are chosen (torchvision/models/detection/retinanet.py:535, torchvision/ops/boxes.py:41).
+    The part that scales the boxes runs eagerly for new numbers of boxes after `max_graphs` captures. Two parts without
+    operators, which log the use of torchvision, count as eager too.
+    """
+    return _detections(prepare(_detector()))
+
+
 PROGRAMS = (
-    *(trainer, accelerated, timm_training, served_encoder, diffusion_pipeline),
-    *(reinforcement, gan, adapters, quantized),
+    *(trainer, accelerated, timm_training, served_encoder, reinforcement, gan, adapters, quantized),
+    *(detector_network, detector),
 )
+# Their docstrings say why fewer of their passes are replays.
+PARTLY = (detector,)

@@ -13,11 +13,9 @@ from pathlib import Path
 import click
 import torch
 
-REPOSITORY = Path(__file__).parents[3]
-sys.path[:0] = [str(REPOSITORY / "build/models/packages"), str(REPOSITORY / "test" / "programs")]
-# Nothing is downloaded.
-os.environ["HF_HUB_OFFLINE"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from real_models import REPOSITORY  # noqa: E402
 from real_models.catalog import architectures, QUICK, TRAINED  # noqa: E402
 from real_models.generation import cases, decode, GENERATE, QUICK_CASES  # noqa: E402
 from real_models.measure import measure, read, Row, Rows, write  # noqa: E402
