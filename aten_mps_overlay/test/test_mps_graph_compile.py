@@ -241,6 +241,7 @@ class TestInference(CompileTestCase):
             x = torch.full((3,), float(i))
             self.assertEqual(compiled(x), x + 1)
         self.assertEqual(reports()[0]["captures"], 0)
+        self.assertEqual(reports()[0]["eager_calls"], 0)
 
     @parametrize("what", ["dropout", "randn", "bernoulli", "feature_dropout"])
     def test_random(self, what):

@@ -12,9 +12,9 @@ def compile_report() -> List[Dict[str, Any]]:
         ``"forward"`` or ``"backward"``), ``graphs`` (the number of kept graphs: one for each set
         of shapes and weights), ``pieces`` (for each graph, its number of :class:`MPSGraph` objects),
         ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
-        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly,
-        completely or after a split). ``not_padded`` says why batches are not padded with the option
-        ``pad_batch``, and is empty if they are.
+        and ``line``), ``captures``, ``replays``, ``eager_calls`` (calls with work for the device
+        that ran eagerly, completely or after a split) and ``not_padded`` (with the option
+        ``pad_batch``, why batches are not padded, and empty if they are).
 
     Example::
 

@@ -222,7 +222,7 @@ class CompiledGraph:
             # a forward pass that ran eagerly leaves its results elsewhere each time
             if self.forward is None or owner is not None:
                 return self._capture(args, owner)
-        self.eager_calls += 1
+        self.eager_calls += self.capture.is_on_device
         return [self._cut(result) for result in self.traced.module.forward(*args)]
 
     def _run_in_capture(self, args: Sequence[Any]) -> List[Any]:

@@ -58,6 +58,7 @@ class TracedCapture:
         options: Those of each :class:`MPSGraph`.
 
     Attributes:
+        is_on_device: Whether any operator runs on the device.
         is_possible: Whether there is anything to capture.
         splits: The operators that raised in a capture.
     """
@@ -66,7 +67,8 @@ class TracedCapture:
         self.traced = traced
         self.name = name
         self.options = options
-        self.is_possible = any("mps" in devices(n) for n in traced.nodes) and not any(
+        self.is_on_device = any("mps" in devices(n) for n in traced.nodes)
+        self.is_possible = self.is_on_device and not any(
             changes_storage(n) for n in traced.nodes
         )
         self.splits: List[Split] = []

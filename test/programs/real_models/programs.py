@@ -228,8 +228,7 @@ def detector(prepare: Prepare) -> list[Tensor]:
 
     Compile only the backbone and the head, as in the row above. The number of boxes depends on the image, and Dynamo
     breaks the graph where boxes are chosen (torchvision/models/detection/retinanet.py:535, torchvision/ops/boxes.py:41).
-    The part that scales the boxes runs eagerly for new numbers of boxes after `max_graphs` captures. Two parts without
-    operators, which log the use of torchvision, count as eager too.
+    The part that scales the boxes runs eagerly for new numbers of boxes after `max_graphs` captures.
     """
     return _detections(prepare(_detector()))
 
@@ -238,5 +237,3 @@ PROGRAMS = (
     *(trainer, accelerated, timm_training, served_encoder, reinforcement, gan, adapters, quantized),
     *(detector_network, detector),
 )
-# Their docstrings say why fewer of their passes are replays.
-PARTLY = (detector,)

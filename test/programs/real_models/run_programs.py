@@ -39,8 +39,6 @@ class Found:
     title: str
     # What a user has to know, or nothing.
     note: str
-    # The share of passes that must be replays.
-    wanted: float
     outcome: str
     captures: int
     replays: int
@@ -52,7 +50,7 @@ class Found:
 
     @property
     def is_good(self) -> bool:
-        return self.outcome in _GOOD and self.replayed >= self.wanted
+        return self.outcome in _GOOD and self.replayed >= _REPLAYED
 
 
 def _run(program: Any, backend: Any = None) -> tuple[list[Tensor], int, int, int]:
@@ -91,8 +89,7 @@ def compare(program: Any) -> Found:
             outcome = name
             break
     title, _, note = inspect.cleandoc(program.__doc__).partition("\n")
-    wanted_share = 0 if program in programs.PARTLY else _REPLAYED
-    return Found(title, " ".join(note.split()), wanted_share, outcome, *counts)
+    return Found(title, " ".join(note.split()), outcome, *counts)
 
 
 def page(results: list[Found]) -> str:
