@@ -64,11 +64,9 @@ class TestGraphBindings(TestCase):
         x = torch.ones(8, device="mps")
         place = torch._C._mps_memoryKeyOf(x)
         self.assertNotEqual(place, torch._C._mps_memoryKeyOf(x[1:]))
-        self.assertTrue(torch._C._mps_haveMemoryKeys((x,), [0], [place]))
+        self.assertTrue(torch._C._mps_haveMemoryKeys([x], [0], [place]))
         for other in (x[1:], x[:4], x.view(2, 4), x.view(torch.int32), x.clone(), 1):
-            self.assertFalse(
-                torch._C._mps_haveMemoryKeys((other,), [0], [place]), other
-            )
+            self.assertFalse(torch._C._mps_haveMemoryKeys([other], [0], [place]), other)
 
 
 if __name__ == "__main__":

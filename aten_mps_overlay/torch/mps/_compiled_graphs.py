@@ -195,20 +195,22 @@ class CompiledGraph:
         """The results that a forward pass keeps for the backward pass."""
         return self.traced.results[self.roles.returned :]
 
-    def __call__(self, *args: Any) -> List[Any]:
+    def __call__(self, args: List[Any]) -> List[Any]:
+        given = list(args)
+        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
         grad_mode = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)  # no_grad() takes longer than the rest
         try:
             # the traced operators have the casts
             with torch._C._DisableAutocast(), self.shared.lock:
-                results = self._run(args)
+                results = self._run(given)
         finally:
             torch._C._set_grad_enabled(grad_mode)
         if self.part == "forward":
-            self._forbid_second_order(results[self.roles.returned :], args)
+            self._forbid_second_order(results[self.roles.returned :], given)
         return results
 
-    def _run(self, args: Tuple[Any, ...]) -> List[Any]:
+    def _run(self, args: List[Any]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
         if self.padding and not self.padding.reason:
@@ -290,7 +292,7 @@ class CompiledGraph:
         shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
         return (flags, *(args[i] for i in self.numbers), *shapes)
 
-    def _find(self, args: Tuple[Any, ...]) -> Optional[_Graphs]:
+    def _find(self, args: List[Any]) -> Optional[_Graphs]:
         if not self.graphs:
             return None
         key = self._key(args)

@@ -20,7 +20,6 @@ from torch.mps._compiled_graphs import (
     SharedMemory,
 )
 from torch.mps._traced_graph import line_of
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .registry import register_backend
 
@@ -139,7 +138,6 @@ def mpsgraphs(
     name = _name_of(module)
     shared = SharedMemory()
     forwards: List[CompiledGraph] = []
-    direct: List[CompiledGraph] = []
 
     def compiled(
         part: str,
@@ -155,10 +153,7 @@ def mpsgraphs(
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
         roles = Roles(set(metadata.static_input_indices), _count_results(traced))
-        graph = compiled("inference", traced, roles)
-        if _is_passed_on(module, traced, inputs, metadata):
-            direct.append(graph)
-        return _boxed(graph)
+        return _boxed(compiled("inference", traced, roles))
 
     def forward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
@@ -182,8 +177,7 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
-        called = compile_with_autograd(module, inputs)
-        return direct[0] if direct else called
+        return compile_with_autograd(module, inputs)
     except TensorifyScalarRestartAnalysis:
         raise
     except Exception as error:
@@ -193,25 +187,6 @@ def mpsgraphs(
             f"torch.compile(backend='mpsgraphs'): {name} runs eagerly, since AOTAutograd can't trace it: {reason}"
         )
         return module.forward
-
-
-def _is_passed_on(
-    module: torch.fx.GraphModule,
-    traced: torch.fx.GraphModule,
-    inputs: Sequence[Any],
-    metadata: Any,
-) -> bool:
-    """Whether AOTAutograd passes arguments and results on as they are."""
-    (output,) = module.graph.find_nodes(op="output")
-    results = [getattr(n, "meta", {}).get("example_value") for n in output.args[0]]
-    return (
-        len(traced.graph.find_nodes(op="placeholder")) == len(inputs)
-        and not any(isinstance(value, (list, tuple, dict)) for value in inputs)
-        and not any(map(is_traceable_wrapper_subclass, [*inputs, *results]))
-        and not metadata.num_outputs_aliased
-        and not metadata.dynamic_outputs
-        and metadata.grad_enabled_mutation is None
-    )
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:
@@ -227,9 +202,7 @@ def _saved(traced: torch.fx.GraphModule) -> Set[int]:
 
 def _boxed(compiled: CompiledGraph) -> _Compiled:
     def call(args: List[Any]) -> List[Any]:
-        given = list(args)
-        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
-        return compiled(*given)
+        return compiled(args)
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call

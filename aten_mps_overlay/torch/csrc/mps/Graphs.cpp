@@ -87,16 +87,16 @@ std::string_view bytesOf(const c10::SmallVector<int64_t, 16>& place) {
       place.size() * sizeof(int64_t)};
 }
 
-// Whether the tensors at some positions of a tuple lie at these places.
+// Whether the tensors at some positions of a list lie at these places.
 bool haveMemoryKeys(
-    const py::tuple& tensors,
+    const py::list& tensors,
     const py::list& positions,
     const py::list& places) {
   TORCH_INTERNAL_ASSERT(positions.size() == places.size());
   for (const auto i : c10::irange(positions.size())) {
     const auto position = PyLong_AsSize_t(PyList_GET_ITEM(positions.ptr(), i));
     TORCH_INTERNAL_ASSERT(position < tensors.size());
-    PyObject* tensor = PyTuple_GET_ITEM(tensors.ptr(), position);
+    PyObject* tensor = PyList_GET_ITEM(tensors.ptr(), position);
     PyObject* place = PyList_GET_ITEM(places.ptr(), i);
     TORCH_INTERNAL_ASSERT(PyBytes_Check(place));
     const std::string_view wanted(
