@@ -10,6 +10,7 @@ from dataclasses import replace
 from fork_tool.suites.suite import (
     AHEAD,
     ALONE,
+    BROWSER,
     BUILDS,
     CAPTURED,
     CAPTURED_LIST,
@@ -120,6 +121,7 @@ QUICK = ("fork tool", "capture cases", "small upstream sample")
 SUITES = (
     Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool")),
     Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), on_device=True),
+    Suite("browser", (*_PYTEST, "test/tools/browser"), on_device=True, on_mac=False, packages=BROWSER),
     # A Mac has lintrunner, and the rest needs no device.
     Suite(
         "upstream checks",

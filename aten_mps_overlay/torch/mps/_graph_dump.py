@@ -25,17 +25,18 @@ table { border-collapse: collapse; width: 100% }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid #999; padding: .2em .6em }
 td { border-bottom: 1px solid #eee; padding: .2em .6em; vertical-align: top }
 td:nth-child(2) { white-space: nowrap }
-td:first-child { text-align: right; color: #777 }
-.line { color: #777; font-size: .9em }
+th:first-child, td:first-child { text-align: right }
+td:first-child { color: #777 }
+.line { color: #777; font-size: .9em; overflow-wrap: anywhere }
 button { font: .85em ui-monospace, monospace; margin: 0 .3em .1em 0; border: 1px solid #bbb; border-radius: 3px }
-button { background: #f6f6f6 }
+button { background: #f6f6f6; white-space: nowrap }
 button.on { background: #ffe08a }
 """
 _SCRIPT = """
 const body = document.querySelector("tbody"), input = document.querySelector("input[type=search]");
 const boxes = [...document.querySelectorAll("input[type=checkbox]")], shown = document.querySelector("#shown");
 let buffer = null;
-const separators = { inputs: ", ", results: ", " };
+const separators = { inputs: ", ", results: ", ", written: ", " };
 const size = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + " KiB" : (n / 1048576).toFixed(1) + " MiB";
 const cell = (row, ...content) => { const td = document.createElement("td"); td.append(...content); row.append(td); };
 function part(tag, text, style) {
@@ -130,10 +131,11 @@ def as_html(dump: Dict[str, Any]) -> str:
         f"{html.escape(kind.replace('_', ' '))} ({count})</label>"
         for kind, count in sorted(kinds.items())
     )
-    size = sum(buffer["bytes"] for buffer in dump["buffers"])
+    size = sum(buffer["bytes"] for buffer in dump["buffers"]) / 1024
+    text = f"{size / 1024:.1f} MiB" if size >= 1024 else f"{size:.1f} KiB"
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>MPS graph</title>\n<style>{_STYLE}</style>\n'
-        f"<h1>MPS graph: {len(dump['steps'])} steps, {len(dump['buffers'])} buffers of {size / 2**20:.1f} MiB</h1>\n"
+        f"<h1>MPS graph: {len(dump['steps'])} steps, {len(dump['buffers'])} buffers of {text}</h1>\n"
         "<p>The steps stand in the order of a replay. A click on a buffer shows the steps that use it.</p>\n"
         f'<div id="bar"><input type="search" placeholder="operator or source line">{boxes}\n<div id="shown"></div></div>\n'
         "<table><thead><tr><th>#<th>kind<th>operator<th>sizes<th>buffers</tr></thead><tbody></tbody></table>\n"

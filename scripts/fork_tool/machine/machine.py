@@ -114,6 +114,10 @@ _LINUX = (
         f"{_PYTHON}-dev",
     ),
 )
+# Installed only for the suite that opens pages.
+BROWSER = Need(
+    "Chromium", "opens pages in the tests", ("chromium-headless-shell", "google-chrome"), "chromium-headless-shell"
+)
 _TOOLS = ("/Library/Developer/CommandLineTools", "/Applications/Xcode.app")
 _MAC = (Need("command line tools", "compiler and Metal", _TOOLS, "", "xcode-select --install"),)
 

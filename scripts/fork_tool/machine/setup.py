@@ -9,7 +9,7 @@ import click
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import output_of, run_shown
 from fork_tool.machine.environment import install_requirements
-from fork_tool.machine.machine import as_administrator, Machine, Need, needs_of, this_machine
+from fork_tool.machine.machine import as_administrator, BROWSER, Machine, Need, needs_of, this_machine
 from fork_tool.machine.unpacked import fetch_apple_metadata, unpack_objfw
 from fork_tool.series.project import Project
 
@@ -73,6 +73,13 @@ def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) 
             f"apt-get could not install {' '.join(packages)} (see above): fix that, then run `make setup` again."
         )
     return packages
+
+
+def install_browser(project: Project) -> None:
+    """Install Chromium, except on Ubuntu, which has it only as a snap: the tests skip there if Chrome is missing."""
+    machine = this_machine()
+    if "ubuntu" not in machine.family:
+        install_packages(project, machine, [BROWSER])
 
 
 def _ask(packages: list[str]) -> None:

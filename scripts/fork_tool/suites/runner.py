@@ -14,7 +14,7 @@ from fork_tool.common.processes import exclusive, run_shown, standard_output_to_
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import install_model_libraries, install_upstream_tools
-from fork_tool.machine.setup import setup
+from fork_tool.machine.setup import install_browser, setup
 from fork_tool.series.project import Project
 from fork_tool.suites.one_suite import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
 from fork_tool.suites.reports import (
@@ -28,7 +28,7 @@ from fork_tool.suites.reports import (
     title_of,
 )
 from fork_tool.suites.simulator import device_command, make_ready, make_ready_for_tests, program_environment
-from fork_tool.suites.suite import CAPTURED_LIST, load_suites, MODEL_LIBRARIES, Suite, UPSTREAM_TOOLS
+from fork_tool.suites.suite import BROWSER, CAPTURED_LIST, load_suites, MODEL_LIBRARIES, Suite, UPSTREAM_TOOLS
 from fork_tool.suites.together import run_together
 
 # Upstream's test of the backend takes other paths through it on each of these.
@@ -152,7 +152,11 @@ def run_suites(
     for kind in dict.fromkeys(suite.mode for suite in chosen if suite.mode in SANITIZERS):
         build_with_sanitizer(project, kind)
     chosen = [suite for suite in chosen if suite.on_mac or not machine.is_mac]
-    for packages, install in ((UPSTREAM_TOOLS, install_upstream_tools), (MODEL_LIBRARIES, install_model_libraries)):
+    for packages, install in (
+        (UPSTREAM_TOOLS, install_upstream_tools),
+        (MODEL_LIBRARIES, install_model_libraries),
+        (BROWSER, install_browser),
+    ):
         if any(suite.packages == packages for suite in chosen):
             with exclusive(project.layout):
                 install(project)

@@ -16,8 +16,8 @@ JUNIT, TOTALS, STATUS = "junit", "totals", "status"
 ALONE, WAITS, BUILDS = "alone", "waits", "builds"
 # The modes of test/upstream/captured: each operator is captured and replayed, or each capture's graph runs are linked.
 CAPTURED, LINKED, AHEAD = "captured", "linked", "ahead"
-# What is installed first: the tools that upstream checks its sources with, or the libraries of real models.
-UPSTREAM_TOOLS, MODEL_LIBRARIES = "upstream tools", "model libraries"
+# What is installed first: the tools that upstream checks its sources with, the libraries of real models, or a browser.
+UPSTREAM_TOOLS, MODEL_LIBRARIES, BROWSER = "upstream tools", "model libraries", "browser"
 
 # Each process of a suite that is spread over several imports torch, so that more of them gain little.
 _MOST_PROCESSES = 8
@@ -43,7 +43,7 @@ class Suite:
     load: str = ""
     # CAPTURED, LINKED, AHEAD (replays are encoded before they are asked for), or the sanitizer on whose build it runs.
     mode: str = ""
-    # UPSTREAM_TOOLS or MODEL_LIBRARIES.
+    # UPSTREAM_TOOLS, MODEL_LIBRARIES or BROWSER.
     packages: str = ""
     directory: str = "."
     # What the simulator is told before the program.

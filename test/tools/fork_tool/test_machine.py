@@ -19,6 +19,7 @@ from fork_tool.machine.unpacked import has_objfw
 from workshop import MAC, Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))
+UBUNTU = Machine("Linux", "x86_64", "Ubuntu 24.04", frozenset({"ubuntu", "debian"}))
 FEDORA = Machine("Linux", "x86_64", "Fedora 41", frozenset({"fedora"}))
 
 
@@ -107,6 +108,16 @@ def test_a_terminal_is_asked_first(
         assert list(setup(workshop.project, DEBIAN)) == ["installed clang-19"]
         assert lacks_clang == INSTALL
     assert asked == ([] if yes else ["Install clang-19 with apt-get?"])
+
+
+@pytest.mark.parametrize("machine", [DEBIAN, UBUNTU])
+def test_browser_is_installed_but_not_as_a_snap(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, lacks_clang: list[str], machine: Machine
+) -> None:
+    monkeypatch.setattr(setup_steps, "this_machine", lambda: machine)
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    setup_steps.install_browser(workshop.project)
+    assert [command.split()[-1] for command in lacks_clang[1:]] == ["chromium-headless-shell"] * (machine is DEBIAN)
 
 
 def test_release_without_the_package(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]) -> None:

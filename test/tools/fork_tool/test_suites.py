@@ -23,7 +23,7 @@ from fork_tool.suites.reports import (
     Outcome,
     Summary,
 )
-from fork_tool.suites.suite import CAPTURED, load_suites, Suite, UPSTREAM_TOOLS
+from fork_tool.suites.suite import BROWSER, CAPTURED, load_suites, Suite, UPSTREAM_TOOLS
 from workshop import command_git, LINUX, MAC, Workshop
 
 
@@ -157,10 +157,12 @@ def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(runner_module, "this_machine", lambda: LINUX)
     applied.with_python()
     tools: list[object] = []
-    monkeypatch.setattr(runner_module, "install_upstream_tools", tools.append)
+    for install in ("install_upstream_tools", "install_browser"):
+        monkeypatch.setattr(runner_module, install, tools.append)
     suites = (
         Suite("good", ("-c", "pass")),
         Suite("bad", ("-c", "raise SystemExit(3)"), packages=UPSTREAM_TOOLS),
+        Suite("pages", ("-c", "pass"), packages=BROWSER),
     )
     runner_module.run_suites(applied.project, ["good"], suites)
     assert [(suite["name"], suite["passed"]) for suite in read(applied)["suites"]] == [("good", 1)]
@@ -169,9 +171,13 @@ def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> 
     runner_module.run_suites(applied.project, [], suites)
     found = read(applied)
     # In the order in which they end, and these two run side by side.
-    assert sorted((suite["name"], suite["failed"]) for suite in found["suites"]) == [("bad", 1), ("good", 0)]
+    assert sorted((suite["name"], suite["failed"]) for suite in found["suites"]) == [
+        ("bad", 1),
+        ("good", 0),
+        ("pages", 0),
+    ]
     assert (found["command"], found["complete"], found["machine"].split()[0]) == ("test", True, "simulator")
-    assert len(tools) == 1
+    assert len(tools) == 2
 
 
 def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
