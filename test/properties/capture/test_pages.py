@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,10 @@ def test_readme_shows_a_replay_on_new_input() -> None:
     torch.mps.graph_replay()
     with torch.no_grad():
         torch.testing.assert_close(names["y"], names["model"](names["x"]), rtol=0, atol=0)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the command is the simulator's")
+def test_contributing_runs_one_test() -> None:
+    (command,) = re.findall(r"^ *(cd build/pytorch/test && .*)$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    said = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    assert int(re.search(r"^Ran (\d+) tests? in", said, re.M)[1]) > 0  # type: ignore[index]
