@@ -183,6 +183,15 @@ SUITES = (
         *("sample of the sweep, no replays", "--sample", "300", "--no-replay"),
         *("--report", "build/reports/sweep_no_replay.json"),
     ),
+    Suite(
+        "operators without a kernel",
+        (
+            *("test/programs/sweep/without_kernel.py", "--only", "cummax", "--only", "heaviside", "--only", "take"),
+            *("--only", "linalg.svdvals", "--only", "sinc"),
+        ),
+        on_device=True,
+        on_mac=False,
+    ),
     Suite("order of use", (*_PYTEST, "test/properties/orders"), on_device=True),
     Suite("order of use, ahead", (*_PYTEST, "test/properties/orders"), on_device=True, mode=AHEAD),
     Suite("demo", ("test/programs/demo/run.py", "--small"), on_device=True),

@@ -160,6 +160,11 @@ PROGRAMS = (
     run,
     _program("demo", "Capture and replay real models, and compare them with eager.", "test/programs/demo/run.py"),
     _program("sweep", "Capture and replay every operator of the OpInfo database.", "test/programs/sweep/run.py"),
+    _program(
+        "without-kernel",
+        "Compile the operators without an MPS kernel, and compare them with the CPU.",
+        "test/programs/sweep/without_kernel.py",
+    ),
     _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),
     _program(
         "models",
