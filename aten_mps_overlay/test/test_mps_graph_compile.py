@@ -1164,6 +1164,16 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
             with self.assertRaisesRegex(NotImplementedError, "aten::_cummax_helper"):
                 function(new(4))
 
+    def test_mask_of_dropout(self):
+        """Of Booleans, as native_dropout() gives on other devices."""
+        compiled = torch.compile(
+            lambda x, mask: torch.ops.aten.native_dropout_backward(x, mask, 2.0),
+            backend="mpsgraphs",
+        )
+        for _ in range(3):
+            x, mask = new(5), new(5) > 0
+            self.assertEqual(compiled(x, mask), x * mask * 2, **EXACT)
+
     def test_svd(self):
         """Eager has a fallback for linalg_svd alone, which tracing takes apart."""
         report = self.check(

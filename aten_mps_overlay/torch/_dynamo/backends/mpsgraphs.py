@@ -43,7 +43,10 @@ def _native_dropout(
 def _native_dropout_backward(
     grad_output: torch.Tensor, mask: torch.Tensor, scale: float
 ) -> torch.Tensor:
-    return grad_output * mask
+    # a mask that is not of _native_dropout
+    return (
+        grad_output * mask * scale if mask.dtype == torch.bool else grad_output * mask
+    )
 
 
 # Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there, or what
