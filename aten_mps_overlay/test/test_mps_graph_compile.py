@@ -370,11 +370,6 @@ class TestAroundCalls(CompileTestCase):
             part, _ = compiled(x)
             self.assertIs(part._base, x)
 
-    def test_dynamic_results(self):
-        compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs", dynamic=True)
-        for size in (3, 4, 5):
-            self.assertEqual(compiled(new(size))._dynamo_weak_dynamic_indices, {0})
-
     def test_grad_mode(self):
         def function(x):
             y = x + 1
