@@ -36,9 +36,9 @@ class PaddedBatches:
         # the position of the size of the batch
         self._size = 0
         self._rows: Dict[Tuple[int, ...], torch.Tensor] = {}
-        self.reason = self._reason_not_to()
-        if part != "inference":
-            self.reason = "gradients would count the padding"
+        self.reason = "gradients would count the padding"
+        if part == "inference":
+            self.reason = self._reason_not_to()
         if self.reason:
             self.arguments = []
 
