@@ -6,7 +6,14 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from ._traced_graph import is_random, is_tensor, line_of, mutated, TracedGraph
+from ._traced_graph import (
+    arguments_of,
+    is_random,
+    is_tensor,
+    line_of,
+    mutated,
+    TracedGraph,
+)
 
 
 # Operators with a dimension that only give elements other places.
@@ -113,8 +120,8 @@ def _mixes_rows(node: Node, symbol: Any) -> str:
     """Why results of an operator may depend on other rows than their own, or on how many there are."""
     if is_random(node):
         return "draws a number of random numbers that depends on the size of the batch"
-    given = [n.meta["val"] for n in node.all_input_nodes if is_tensor(n)]
-    batches = [dims for value in given if (dims := _dims_of(value, symbol))]
+    inputs = [n.meta["val"] for n in node.all_input_nodes if is_tensor(n)]
+    batches = [dims for value in inputs if (dims := _dims_of(value, symbol))]
     results = [
         t
         for t in pytree.tree_leaves(node.meta.get("val"))
@@ -134,21 +141,16 @@ def _mixes_rows(node: Node, symbol: Any) -> str:
     if batches and (not results or node.target.namespace not in ("aten", "prims")):
         return "may do anything with the batch"
     name = node.target.overloadpacket.__name__
-    for position, argument in enumerate(node.target._schema.arguments):
-        used: Any = (
-            node.args[position]
-            if position < len(node.args)
-            else node.kwargs.get(argument.name, argument.default_value)
-        )
-        nodes = [n for n in pytree.tree_leaves(used) if isinstance(n, Node)]
+    for argument, given in arguments_of(node):
+        nodes = [n for n in pytree.tree_leaves(given) if isinstance(n, Node)]
         is_size = any(symbol in _symbols_of(n.meta["val"]) for n in nodes)
         # positions up to the size of the batch are those of its rows
         if is_size and argument.name != "end" and "int" not in str(argument.real_type):
             return "computes with the size of the batch"
         if argument.name in ("dim", "dims") and batches and name not in _MOVES:
-            over = used if isinstance(used, (list, tuple)) else [used]
+            over = given if isinstance(given, (list, tuple)) else [given]
             if not over or any(
-                d is None or d % given[0].dim() in batches[0] for d in over
+                d is None or d % inputs[0].dim() in batches[0] for d in over
             ):
                 return "works along the batch"
     return ""

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -121,17 +121,23 @@ def _aliased_by(node: Node, is_write: bool) -> List[Node]:
     """The arguments of a node that it writes to, or gives views of."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return []
-    aliased: List[Node] = []
-    for position, argument in enumerate(node.target._schema.arguments):
-        if argument.alias_info is None or argument.alias_info.is_write != is_write:
-            continue
-        given = (
-            node.args[position]
-            if position < len(node.args)
-            else node.kwargs.get(argument.name)
-        )
-        aliased += [n for n in pytree.tree_leaves(given) if isinstance(n, Node)]
-    return aliased
+    return [
+        n
+        for argument, given in arguments_of(node)
+        if argument.alias_info and argument.alias_info.is_write == is_write
+        for n in pytree.tree_leaves(given)
+        if isinstance(n, Node)
+    ]
+
+
+def arguments_of(node: Node) -> Iterator[Tuple[Any, Any]]:
+    """The arguments in the schema of an operator, each with what the node gives it."""
+    target: Any = node.target
+    for position, argument in enumerate(target._schema.arguments):
+        if position < len(node.args):
+            yield argument, node.args[position]
+        else:
+            yield argument, node.kwargs.get(argument.name, argument.default_value)
 
 
 def view_of(node: Node) -> Optional[Node]:
