@@ -26,8 +26,7 @@ def unpack(tarball: Path, directory: Path) -> None:
             lzma.open(stream) as plain,
             tarfile.open(fileobj=plain, mode="r|") as archive,
         ):
-            if hasattr(tarfile, "data_filter"):
-                archive.extraction_filter = tarfile.data_filter
+            _stay_inside(archive)
             for member in archive:
                 _, slash, inside = member.name.removeprefix("./").partition("/")
                 if slash and inside:
@@ -58,7 +57,14 @@ def unpack_package(file: Path, into: Path, below: str) -> None:
         if name.startswith("data.tar"):
             with tarfile.open(fileobj=io.BytesIO(content[at + 60 : at + 60 + size])) as archive:
                 wanted = [member for member in archive if member.name.startswith(below)]
-                archive.extractall(into, wanted, filter="data")
+                _stay_inside(archive)
+                archive.extractall(into, wanted)
             return
         at += 60 + size + size % 2
     raise ForkToolError(f"{file} is no Debian package: delete it and run this again.")
+
+
+def _stay_inside(archive: tarfile.TarFile) -> None:
+    """Refuse members that lead out of the directory. Python 3.11 can from 3.11.4 on, which Debian 12 does not have."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extraction_filter = tarfile.data_filter

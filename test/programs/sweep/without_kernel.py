@@ -88,6 +88,10 @@ def outcomes(cases: list[tuple[str, str, int]], fallback: str) -> list[str]:
 @click.option("--page", type=click.Path(path_type=Path), help="Replace the table in this page, after a whole run.")
 def main(only: tuple[str, ...], page: Path | None) -> None:
     """Compile the operators without an MPS kernel, and compare them with the CPU."""
+    if unknown := set(only) - set(OPERATORS):
+        raise click.UsageError(f"there is no operator {', '.join(sorted(unknown))}")
+    if page and only:
+        raise click.UsageError("--page takes a run of all")
     found: dict[tuple[str, str], int] = {}
     for name in only or OPERATORS:
         for number, sample in enumerate(draw(name)):

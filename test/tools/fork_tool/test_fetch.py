@@ -10,7 +10,7 @@ import pytest
 
 from fork_tool.base import fetch as fetch_module
 from fork_tool.base import tarball as tarball_module
-from fork_tool.base.tarball import commit_tree, unpack
+from fork_tool.base.tarball import commit_tree, unpack, unpack_package
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import Git
 from workshop import command_git, Workshop
@@ -117,6 +117,22 @@ def test_broken_tarball(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ForkToolError, match="could not be unpacked .*: delete it and run it again"):
         tarball_module.unpack(path, tmp_path / "out")
+
+
+def test_package_is_unpacked_without_filters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has Python 3.11.2, whose tarfile knows no filters."""
+    extract_all = tarfile.TarFile.extractall
+    monkeypatch.delattr(tarfile, "data_filter")
+    monkeypatch.setattr(tarfile.TarFile, "extractall", lambda self, path, members: extract_all(self, path, members))
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("./usr/wanted"))
+        archive.addfile(tarfile.TarInfo("./etc/other"))
+    content = data.getvalue()
+    package = tmp_path / "a.deb"
+    package.write_bytes(b"!<arch>\n" + f"{'data.tar.gz/':48}{len(content):<10}`\n".encode() + content)
+    unpack_package(package, tmp_path / "new", "./usr")
+    assert [path.name for path in (tmp_path / "new").rglob("*")] == ["usr", "wanted"]
 
 
 def test_clone_of_the_commit(unfetched: Workshop) -> None:
