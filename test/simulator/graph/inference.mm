@@ -1,8 +1,11 @@
 #include "graph/inference.h"
+
+#include "graph/gradient.h"
 #include "support/error.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -15,6 +18,7 @@ thread_local bool samples_run = false;
 // Where the samples lie whose values stand for unknown ones, and whether an expression asked for them.
 thread_local std::vector<const void*> unknown_values;
 thread_local bool unknown_values_read = false;
+thread_local bool gradient_runs = false;
 
 struct SampleGuard {
   SampleGuard() {
@@ -113,12 +117,18 @@ at::Tensor gradient_of(const std::function<at::Tensor(const at::Tensor&)>& funct
   // Autograd is off where expressions run: ComputingGuard.
   const c10::impl::ForceDispatchKeyGuard dispatch(c10::default_included_set, c10::default_excluded_set);
   const c10::AutoGradMode on(true);
+  gradient_runs = true;
+  const auto done = c10::make_scope_exit([] { gradient_runs = false; });
   const at::Tensor leaf = input.detach().set_requires_grad(true);
   at::Tensor value = function(leaf);
   for (int64_t axis = 0; axis < value.dim(); axis++) {
     value = value.narrow(axis, 0, incoming.size(axis));
   }
   return torch::autograd::grad({value}, {leaf}, {incoming.to(value.scalar_type())})[0];
+}
+
+bool is_gradient_running() {
+  return gradient_runs;
 }
 
 void note_reading(const at::Tensor& tensor) {

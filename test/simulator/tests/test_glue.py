@@ -352,3 +352,24 @@ def test_dlpack_has_no_mps() -> None:
         torch.utils.dlpack.to_dlpack(x)
     with pytest.raises(ValueError, match="Unknown device type mps for Dlpack"):
         torch.from_dlpack(x)
+
+
+WAIT_WITH_LOCK = """
+import torch
+from torch._dispatch.python import enable_python_dispatcher
+
+conv = torch.nn.Conv2d(3, 4, 3, device="mps")
+x = torch.randn(2, 3, 8, 8, device="mps", requires_grad=True)
+with torch.autograd.detect_anomaly(check_nan=False):
+    conv(x).sum().backward()
+    with enable_python_dispatcher():
+        result = torch.empty(x.shape).copy_(x.grad)
+torch.testing.assert_close(result, torch.autograd.grad(conv.cpu()(y := x.detach().cpu().requires_grad_()).sum(), y)[0])
+print("equal")
+"""
+
+
+def test_gradient_takes_no_lock_of_python() -> None:
+    """A caller may hold the lock while it waits for the GPU, and anomaly mode gives each node a Python stack."""
+    result = run("-c", WAIT_WITH_LOCK, environment={"MPS_SIMULATOR": "1"})
+    assert result.stdout == "equal\n", result.stderr

@@ -2,7 +2,9 @@
 // that module what it would have, had the wheel been compiled with the backend.
 
 #include "glue/bindings/constructors.h"
+#include "graph/gradient.h"
 
+#include <torch/csrc/autograd/python_engine.h>
 #include <torch/csrc/mps/Module.h>
 #include <torch/csrc/python_headers.h>
 #include <torch/csrc/utils/pybind.h>
@@ -18,6 +20,12 @@ void add_functions(const pybind11::module_& module, PyMethodDef* functions) {
   }
 }
 
+// The Python engine gives each node a Python stack in anomaly mode, which is global.
+torch::autograd::Engine& engine_of_thread() {
+  return graph::is_gradient_running() ? torch::autograd::Engine::get_base_engine()
+                                      : torch::autograd::python::PythonEngine::get_python_engine();
+}
+
 } // namespace
 } // namespace mps_simulator
 
@@ -27,4 +35,5 @@ PYBIND11_MODULE(mps_bindings, module) {
   torch::mps::initModule(torch_module.ptr());
   torch_module.attr("_has_mps") = true;
   mps_simulator::replace_constructors();
+  torch::autograd::set_default_engine_stub(mps_simulator::engine_of_thread);
 }
