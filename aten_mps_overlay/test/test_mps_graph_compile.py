@@ -552,6 +552,41 @@ class TestShapes(CompileTestCase):
             (report["captures"], report["replays"], report["eager_calls"]), (2, 1, 3)
         )
 
+    @parametrize("copy_outputs", [True, False])
+    def test_a_size_that_grows(self, copy_outputs):
+        """Beyond the limit, only operators whose sizes vary run eagerly, as with a cache that grows."""
+        weight = new(4, 4)
+
+        def function(x, cache, row):
+            y = (x @ weight).relu()
+            share = (cache @ y.T).softmax(0)
+            row.add_(y[0])
+            cache.mul_(cache.shape[0])
+            read = (share.T @ cache).sin() @ weight
+            return read, torch.cat([cache, y]), read.sum() * cache.shape[0]
+
+        compiled = torch.compile(
+            function,
+            backend="mpsgraphs",
+            options={"max_graphs": 2, "copy_outputs": copy_outputs},
+        )
+        with torch.no_grad():
+            for size in (3, 4, 5, 6, 7, 8, 4, 9, 7):
+                x, cache, row = new(2, 4), new(size, 4), new(4)
+                given = (x, cache.clone(), row.clone())
+                wanted = function(*given)
+                results = compiled(x, cache, row)
+                self.assertEqual(results, wanted, **EXACT)
+                self.assertEqual((x, cache, row), given, **EXACT)
+                for result in results:
+                    result.fill_(7)
+        report = reports()[-1]
+        self.assertEqual((report["captures"], report["replays"]), (3, 5))
+        self.assertEqual(report["eager_calls"], 0)
+        names = {split["operator"] for split in report["splits"]}
+        self.assertIn("aten.cat.default", names)
+        self.assertNotIn("aten.sin.default", names)
+
     def test_strides(self):
         compiled = torch.compile(lambda x: x * 2 + 1, backend="mpsgraphs")
         for x in (new(3, 4), new(4, 3).T, new(3, 4)):

@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ._padded_batches import PaddedBatches
 from ._static_memory import GraphPool, StaticMemory
 from ._traced_capture import Steps, TracedCapture
-from ._traced_graph import is_tensor, mutated, TracedGraph
+from ._traced_graph import is_tensor, mutated, TracedGraph, varies
 from ._traced_run import (
     CapturedStep,
     copy_of,
@@ -180,6 +180,7 @@ class CompiledGraph:
             link=options.link,
             link_limit=options.link_limit,
         )
+        self.capture_of_all_sizes: Optional[TracedCapture] = None
         # gradients may become those of parameters, and live long
         self.copies_results = options.copy_outputs or part == "backward"
         self.graphs: List[_Graphs] = []
@@ -219,11 +220,12 @@ class CompiledGraph:
         if graphs is not None:
             return self._replay(graphs, args)
         self._check_shapes(args)
-        if self._may_capture():
+        capture = self._capture_to_use()
+        if capture is not None:
             owner = self._owner_of_saved(args)
             # a forward pass that ran eagerly leaves its results elsewhere each time
             if self.forward is None or owner is not None:
-                return self._capture(args, owner)
+                return self._capture(capture, args, owner)
         self.eager_calls += self.capture.is_on_device
         return [self._cut(result) for result in self.traced.module.forward(*args)]
 
@@ -298,7 +300,7 @@ class CompiledGraph:
         key = self._key(args)
         for graphs in self.graphs:
             if (
-                graphs.key == key
+                graphs.key in (key, key[:1])
                 and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
@@ -320,9 +322,9 @@ class CompiledGraph:
                     "change in place; call torch._dynamo.reset() after such a change."
                 )
 
-    def _may_capture(self) -> bool:
+    def _capture_to_use(self) -> Optional[TracedCapture]:
         if not self.capture.is_possible or torch._C._mps_isCaptureUnderway():
-            return False
+            return None
         for graphs in self.graphs[:]:
             # of weights that are gone
             if (
@@ -331,15 +333,24 @@ class CompiledGraph:
             ):
                 self.graphs.remove(graphs)
         if len(self.graphs) < self.options.max_graphs:
-            return True
+            return self.capture
         if not self.was_limited:
             self.was_limited = True
             warnings.warn(
                 f"torch.compile(backend='mpsgraphs'): {self.name} ({self.part}) has "
                 f"{len(self.graphs)} graphs, one for each set of shapes, weights and pending backward passes. Calls that "
-                "need another graph run eagerly; options={'max_graphs': n} raises the limit."
+                "need another graph run eagerly, as a whole or in part; options={'max_graphs': n} raises the limit."
             )
-        return False
+        if (
+            not self.numbers
+            or self.part != "inference"
+            or len(self.graphs) > self.options.max_graphs
+        ):
+            return None
+        if self.capture_of_all_sizes is None:
+            self.capture_of_all_sizes = self.capture.of_all_sizes()
+        is_possible = self.capture_of_all_sizes.is_possible
+        return self.capture_of_all_sizes if is_possible else None
 
     def _owner_of_saved(self, args: Sequence[Any]) -> Optional[_Graphs]:
         """Return the graphs of the forward pass whose results a backward pass was given, if it was not eager."""
@@ -360,8 +371,8 @@ class CompiledGraph:
 
     def _replay(self, graphs: _Graphs, args: Sequence[Any]) -> List[Any]:
         memory = graphs.memory
-        if self.moving:
-            moving = [args[i] for i in self.moving]
+        if graphs.copies:
+            moving = [args[i] for i in graphs.copies]
             memory.copy_in(moving, memory.relations(moving))
         memory.end_loans()
         run = TracedRun(self.traced.module, graphs.values)
@@ -379,7 +390,7 @@ class CompiledGraph:
     def _finish(
         self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]
     ) -> List[Any]:
-        for i in self.written:
+        for i in graphs.copies.keys() & self.written:
             args[i].copy_(graphs.copies[i])
         results: List[Any] = []
         for i, node in enumerate(self.traced.results):
@@ -444,11 +455,17 @@ class CompiledGraph:
 
     # Capture
 
-    def _capture(self, args: Sequence[Any], owner: Optional[_Graphs]) -> List[Any]:
+    def _capture(
+        self, capture: TracedCapture, args: Sequence[Any], owner: Optional[_Graphs]
+    ) -> List[Any]:
+        key, moving = self._key(args), self.moving
+        if capture is self.capture_of_all_sizes:
+            key = key[:1]
+            moving = [i for i in moving if not varies(self.traced.placeholders[i])]
         with torch.inference_mode(False), torch.no_grad():
-            copies = {i: dense_copy_of(args[i]) for i in self.moving}
+            copies = {i: dense_copy_of(args[i]) for i in moving}
         graphs = _Graphs(
-            self._key(args),
+            key,
             [place_of(args[i]) for i in self.fixed],
             [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
             copies,
@@ -464,7 +481,7 @@ class CompiledGraph:
         values.update((self.traced.placeholders[i], c) for i, c in copies.items())
         run = TracedRun(self.traced.module, values)
         with torch.inference_mode(False), torch.no_grad():
-            graphs.steps = self.capture.run(run, graphs.memory.pool.handle)
+            graphs.steps = capture.run(run, graphs.memory.pool.handle)
         if run.is_whole:
             self._keep(graphs, run)
             self.captures += 1

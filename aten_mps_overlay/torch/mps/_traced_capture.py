@@ -1,5 +1,6 @@
 r"""Captures a traced graph, in pieces where some of its operators can't be captured."""
 
+import copy
 import operator
 import warnings
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ._traced_graph import (
     line_of,
     reads_tensors,
     TracedGraph,
+    varies,
 )
 from ._traced_run import (
     CapturedStep,
@@ -73,6 +75,24 @@ class TracedCapture:
         )
         self.splits: List[Split] = []
         self._eager_nodes = {n for n in traced.nodes if is_of_host(n)}
+
+    def of_all_sizes(self) -> "TracedCapture":
+        """Return one that lets operators run eagerly if one of their sizes varies."""
+        varying = [n for n in self.traced.nodes if varies(n)]
+        others = copy.copy(self)
+        others._eager_nodes = self._eager_nodes.union(varying)
+        others.is_possible = any(
+            "mps" in devices(n) and n not in others._eager_nodes
+            for n in self.traced.nodes
+        )
+        if others.is_possible:
+            reason = "a size varies, and max_graphs is reached"
+            self.splits += [
+                Split(_name_of(n), reason, line_of(n))
+                for n in varying
+                if devices(n) and n.target is not operator.getitem
+            ]
+        return others
 
     def run(self, run: TracedRun, pool: _PoolHandle) -> Steps:
         """Run all operators, and return steps that repeat them if the run is whole."""

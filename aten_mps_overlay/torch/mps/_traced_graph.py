@@ -175,6 +175,20 @@ def mutated(nodes: Sequence[Node]) -> List[Node]:
     return [n for n in written if n.op == "placeholder"]
 
 
+def varies(node: Node) -> bool:
+    """Whether a size or number of the node, or of one that it reads, is another one in other calls."""
+    symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    for leaf in pytree.tree_leaves(
+        [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    ):
+        numbers = [leaf]
+        if isinstance(leaf, torch.Tensor):
+            numbers = [*leaf.shape, *leaf.stride(), leaf.storage_offset()]
+        if any(isinstance(number, symbolic) for number in numbers):
+            return True
+    return False
+
+
 def line_of(node: Node) -> str:
     """Where the node comes from, in the user's code if any is known: file, line and function; else empty."""
     places = re.findall(r'File "(.+)", line (\d+), in (.+)', node.stack_trace or "")

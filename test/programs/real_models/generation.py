@@ -192,9 +192,7 @@ def _outcomes(generator: Generator) -> dict[str, Outcome]:
         return {choice: _by_hand(generator, choice, wanted[choice]) for choice in CHOICES}
     options: dict[str, Any] = {}
     if generator.case.way == "forward":
-        # Each length of a cache that grows needs a graph.
-        most = {} if generator.case.cache == "static" else {"max_graphs": 2 * LENGTH}
-        generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs", options=most)
+        generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
     else:
         # With it `generate()` compiles its decoding by itself, on another device than CUDA.
         config = options["compile_config"] = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
