@@ -228,7 +228,8 @@ def detector(prepare: Prepare) -> list[Tensor]:
 
     Compile only the backbone and the head, as in the row above. The number of boxes depends on the image, and Dynamo
     breaks the graph where boxes are chosen (torchvision/models/detection/retinanet.py:535, torchvision/ops/boxes.py:41).
-    The part that scales the boxes runs eagerly for new numbers of boxes after `max_graphs` captures.
+    After `max_graphs` captures of the part that scales the boxes, its operators run eagerly if the number of boxes
+    varies.
     """
     return _detections(prepare(_detector()))
 
