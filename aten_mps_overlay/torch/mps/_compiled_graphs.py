@@ -300,7 +300,7 @@ class CompiledGraph:
         key = self._key(args)
         for graphs in self.graphs:
             if (
-                graphs.key in (key, key[:1])
+                graphs.key == key[: len(graphs.key)]
                 and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
@@ -390,8 +390,9 @@ class CompiledGraph:
     def _finish(
         self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]
     ) -> List[Any]:
-        for i in graphs.copies.keys() & self.written:
-            args[i].copy_(graphs.copies[i])
+        for i in self.written:
+            if i in graphs.copies:
+                args[i].copy_(graphs.copies[i])
         results: List[Any] = []
         for i, node in enumerate(self.traced.results):
             is_kept = i >= self.roles.returned
