@@ -1765,9 +1765,9 @@ class TestLife(GraphTestCase):
  ],
  "steps": [
   {"kind": "graph_run", "op": "aten::mm", "inputs": ["float32[4, 4]", "float32[4, 4]"], "results": ["float32[4, 4]"], "buffers": []},
-  {"kind": "kernel", "op": "aten::erfinv", "threads": [16, 1, 1], "threads_per_threadgroup": [16, 1, 1], "bytes": [0], "buffers": [{"buffer": 0, "offset": 0}, {"buffer": 1, "offset": 0}]},
-  {"kind": "host_refresh", "op": "aten::copy_", "length": [16], "buffers": [{"buffer": 0, "offset": 16}]},
-  {"kind": "fill", "op": "aten::zero_", "length": [64], "value": [0], "buffers": [{"buffer": 0, "offset": 0}]}
+  {"kind": "kernel", "op": "aten::erfinv", "threads": [16, 1, 1], "threads_per_threadgroup": [16, 1, 1], "bytes": [0], "buffers": [{"buffer": 0, "offset": 0, "access": "bind"}, {"buffer": 1, "offset": 0, "access": "bind"}]},
+  {"kind": "host_refresh", "op": "aten::copy_", "length": [16], "buffers": [{"buffer": 0, "offset": 16, "access": "write"}]},
+  {"kind": "fill", "op": "aten::zero_", "length": [64], "value": [0], "buffers": [{"buffer": 0, "offset": 0, "access": "write"}]}
  ]
 }
 """,  # noqa: B950
@@ -1785,10 +1785,10 @@ digraph mps_graph {
   b1 -> s1 [dir=none, style=dashed, label="0"];
   s2 [shape=box, label="2: host_refresh aten::copy_\\nlength=[16]"];
   s1 -> s2;
-  b0 -> s2 [dir=none, style=dashed, label="16"];
+  s2 -> b0 [style=dashed, label="16"];
   s3 [shape=box, label="3: fill aten::zero_\\nlength=[64]\\nvalue=[0]"];
   s2 -> s3;
-  b0 -> s3 [dir=none, style=dashed, label="0"];
+  s3 -> b0 [style=dashed, label="0"];
 }
 """,
         )

@@ -138,6 +138,29 @@ class TestInstantiation(LinkedTestCase):
         graph.replay()
         self.assertEqual(y, x.sin().cos(), **EXACT)
 
+    def test_memory_in_a_dump(self):
+        """What each step reads and writes, and where in the buffer a slice begins."""
+        x, y, z = (torch.ones(64, device="mps") for _ in range(3))
+        graph = torch.mps.MPSGraph(keep_graph=True)
+        with torch.mps.graph(graph):
+            torch.mul(x, y, out=z)
+            z[8:].sinh_()
+            torch.erfinv(z, out=x)
+            y.copy_(x)
+        uses = [
+            [(use["access"], use["buffer"], use["offset"]) for use in step["buffers"]]
+            for step in graph._dump()["steps"]
+        ]
+        self.assertEqual(
+            uses,
+            [
+                [("read", 0, 0), ("read", 1, 0), ("write", 2, 0)],
+                [("read", 2, 32), ("write", 2, 32)],
+                [("bind", 0, 0), ("bind", 2, 0)],
+                [("read", 0, 0), ("write", 1, 0)],
+            ],
+        )
+
 
 class TestLinked(LinkedTestCase):
     def test_chain(self):

@@ -21,13 +21,15 @@ h1 { font-size: 1.3em; margin: 0 0 .3em }
 #bar input[type=search] { font: inherit; padding: .3em .5em; width: 22em }
 label { margin-left: 1em; white-space: nowrap }
 label i, td i { display: inline-block; width: .8em; height: .8em; margin-right: .35em }
-table { border-collapse: collapse; width: 100% }
+table { border-collapse: collapse; width: 100%; table-layout: fixed }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid #999; padding: .2em .6em }
-td { border-bottom: 1px solid #eee; padding: .2em .6em; vertical-align: top }
-td:nth-child(2) { white-space: nowrap }
+td { border-bottom: 1px solid #eee; padding: .2em .6em; vertical-align: top; overflow-wrap: anywhere }
+th:nth-child(1) { width: 3em }
+th:nth-child(2) { width: 7em }
+th:nth-child(n + 4) { width: 27% }
 th:first-child, td:first-child { text-align: right }
 td:first-child { color: #777 }
-.line { color: #777; font-size: .9em; overflow-wrap: anywhere }
+.line { color: #777; font-size: .9em }
 button { font: .85em ui-monospace, monospace; margin: 0 .3em .1em 0; border: 1px solid #bbb; border-radius: 3px }
 button { background: #f6f6f6; white-space: nowrap }
 button.on { background: #ffe08a }
@@ -53,19 +55,24 @@ const rows = graph.steps.map((step, index) => {
   cell(row, part("div", step.op), part("div", step.line || "", "line"));
   cell(row, ...Object.entries(step).filter(([key]) => !["kind", "op", "line", "buffers"].includes(key)).map(
     ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + value.join(separators[key] || " × "))));
-  cell(row, ...(step.buffers || []).map(use => {
-    const known = graph.buffers[use.buffer], button = part("button", "b" + use.buffer + (use.offset ? " + " + use.offset : ""));
-    button.title = size(known.bytes) + ", " + known.memory;
-    button.dataset.buffer = use.buffer;
-    return button;
+  cell(row, ...["read", "write", "bind"].flatMap(access => {
+    const uses = step.buffers.filter(use => use.access === access);
+    if (!uses.length) return [];
+    const line = part("div", access + "s ");
+    line.append(...uses.map(use => {
+      const known = graph.buffers[use.buffer], button = part("button", "b" + use.buffer + (use.offset ? " + " + use.offset : ""));
+      button.title = size(known.bytes) + ", " + known.memory;
+      button.dataset.buffer = use.buffer;
+      return button;
+    }));
+    return [line];
   }));
   return { row, step, text: (step.op + " " + (step.line || "")).toLowerCase() };
 });
 function show() {
   const wanted = input.value.toLowerCase(), kinds = new Set(boxes.filter(b => b.checked).map(b => b.value));
-  const visible = rows.filter(({ step, text }) => kinds.has(step.kind) && text.includes(wanted) &&
-    (buffer === null || (step.buffers || []).some(use => use.buffer === buffer)));
-  body.replaceChildren(...visible.map(one => one.row));
+  const visible = rows.filter(({ row, step, text }) => !(row.hidden = !(kinds.has(step.kind) && text.includes(wanted) &&
+    (buffer === null || step.buffers.some(use => use.buffer === buffer)))));
   shown.textContent = visible.length + " of " + rows.length + " steps" + (buffer === null ? "" : " that use b" + buffer);
   for (const b of body.querySelectorAll("button")) b.classList.toggle("on", Number(b.dataset.buffer) === buffer);
 }
@@ -74,6 +81,7 @@ body.addEventListener("click", event => {
   if (clicked !== undefined) { buffer = buffer === Number(clicked) ? null : Number(clicked); show(); }
 });
 for (const control of [input, ...boxes]) control.addEventListener("input", show);
+body.append(...rows.map(one => one.row));
 show();
 """
 
@@ -107,11 +115,14 @@ def as_dot(dump: Dict[str, Any]) -> str:
         lines.append(f'  s{i} [shape=box, label="{label}"];')
         if i > 0:
             lines.append(f"  s{i - 1} -> s{i};")
-        # whether a kernel reads or writes a buffer is not known
-        lines += [
-            f'  b{use["buffer"]} -> s{i} [dir=none, style=dashed, label="{use["offset"]}"];'
-            for use in step["buffers"]
-        ]
+        for use in step["buffers"]:
+            ends = [f"b{use['buffer']}", f"s{i}"]
+            if use["access"] == "write":
+                ends.reverse()
+            style = "dir=none, " if use["access"] == "bind" else ""
+            lines.append(
+                f'  {" -> ".join(ends)} [{style}style=dashed, label="{use["offset"]}"];'
+            )
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -136,7 +147,8 @@ def as_html(dump: Dict[str, Any]) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>MPS graph</title>\n<style>{_STYLE}</style>\n'
         f"<h1>MPS graph: {len(dump['steps'])} steps, {len(dump['buffers'])} buffers of {text}</h1>\n"
-        "<p>The steps stand in the order of a replay. A click on a buffer shows the steps that use it.</p>\n"
+        "<p>The steps stand in the order of a replay. A kernel may read or write the buffers that it binds. "
+        "A click on a buffer shows the steps that use it.</p>\n"
         f'<div id="bar"><input type="search" placeholder="operator or source line">{boxes}\n<div id="shown"></div></div>\n'
         "<table><thead><tr><th>#<th>kind<th>operator<th>sizes<th>buffers</tr></thead><tbody></tbody></table>\n"
         f"<script>const graph = {_script_literal(dump)}, colors = {_script_literal(_COLORS)};{_SCRIPT}</script>\n</html>\n"

@@ -334,9 +334,11 @@ class MPSGraph(torch._C._MPSGraph):
         memory (``"pool"``: the graph's pool; ``"kept"``: it existed before the capture; ``"own"``:
         nothing else uses it). All list the steps in the order of a replay: kind, operator if it is
         known, the line of the program that called it (with ``keep_graph=True``), sizes, and the
-        buffers in use with offsets in bytes. A graph run has the dtypes and shapes of its inputs and
-        results instead of buffers. A linked graph run has the number of its ``stretch``, and
-        ``written`` tells for each result whether a replay writes it to its memory (1) or not (0).
+        buffers in use with offsets in bytes and the access (``"read"``, ``"write"``, or ``"bind"``:
+        a kernel may do either). A graph run has the dtypes and shapes of its inputs and results;
+        its buffers are known with ``keep_graph=True`` or ``link=True``. A linked graph run has the
+        number of its ``stretch``, and ``written`` tells for each result whether a replay writes it
+        to its memory (1) or not (0).
 
         Arguments:
             debug_path: Where to write.

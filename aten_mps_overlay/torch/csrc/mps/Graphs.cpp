@@ -167,6 +167,7 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
       py::dict place;
       place["buffer"] = use.buffer;
       place["offset"] = use.offset;
+      place["access"] = use.access;
       uses.append(place);
     }
     description["buffers"] = uses;

@@ -64,6 +64,8 @@ struct MPSCommandGraphDump {
   struct Use {
     size_t buffer = 0; // position in `buffers`
     size_t offset = 0; // in bytes
+    // "read", "write", or "bind": a kernel may do either
+    std::string access;
   };
   struct Step {
     std::string kind;

@@ -46,16 +46,16 @@ class Describer {
     for (const auto& binding : kernel.bindings) {
       (binding.refreshed ? refreshed_bytes : bytes) += binding.bytes.size();
       if (!binding.holds_bytes && binding.buffer.get()) {
-        use(step, binding.buffer.get(), binding.offset);
+        use(step, binding.buffer.get(), binding.offset, "bind");
       }
     }
     for (const auto& resource : kernel.resources) {
       if ([resource.resource.get() conformsToProtocol:@protocol(MTLBuffer)]) {
-        use(step, (id<MTLBuffer>)resource.resource.get(), 0);
+        use(step, (id<MTLBuffer>)resource.resource.get(), 0, "bind");
       }
     }
     if (kernel.size_kind == MPSKernelStep::Size::INDIRECT) {
-      use(step, kernel.indirect_buffer.get(), kernel.indirect_offset);
+      use(step, kernel.indirect_buffer.get(), kernel.indirect_offset, "read");
     } else {
       const bool whole = kernel.size_kind == MPSKernelStep::Size::THREADS;
       step.numbers.emplace_back(whole ? "threads" : "threadgroups", numbers(kernel.size));
@@ -73,6 +73,8 @@ class Describer {
     step.kind = "graph_run";
     step.tensors.emplace_back("inputs", tensors(run.inputs.get()));
     step.tensors.emplace_back("results", tensors(run.results.get()));
+    useData(step, run, run.inputs.get(), "read");
+    useData(step, run, run.results.get(), "write");
     return step;
   }
 
@@ -80,8 +82,8 @@ class Describer {
     Step step;
     step.kind = "copy";
     step.numbers.emplace_back("length", std::vector<uint64_t>{copy.length});
-    use(step, copy.source.get(), copy.source_offset);
-    use(step, copy.destination.get(), copy.destination_offset);
+    use(step, copy.source.get(), copy.source_offset, "read");
+    use(step, copy.destination.get(), copy.destination_offset, "write");
     return step;
   }
 
@@ -90,7 +92,7 @@ class Describer {
     step.kind = "fill";
     step.numbers.emplace_back("length", std::vector<uint64_t>{fill.length});
     step.numbers.emplace_back("value", std::vector<uint64_t>{fill.value});
-    use(step, fill.buffer.get(), fill.offset);
+    use(step, fill.buffer.get(), fill.offset, "write");
     return step;
   }
 
@@ -104,14 +106,14 @@ class Describer {
     Step step;
     step.kind = "host_refresh";
     step.numbers.emplace_back("length", std::vector<uint64_t>{refresh.length});
-    use(step, refresh.destination.get(), refresh.offset);
+    use(step, refresh.destination.get(), refresh.offset, "write");
     return step;
   }
 
   Step operator()(const MPSStatusStep& status) {
     Step step;
     step.kind = "status";
-    use(step, status.buffer.get(), status.offset);
+    use(step, status.buffer.get(), status.offset, "read");
     return step;
   }
 
@@ -120,12 +122,26 @@ class Describer {
   }
 
  private:
-  void use(Step& step, id<MTLBuffer> buffer, size_t offset) {
+  void use(Step& step, id<MTLBuffer> buffer, size_t offset, const char* access) {
     const auto [position, is_new] = places_.try_emplace(buffer, buffers_.size());
     if (is_new) {
       buffers_.push_back({buffer.length, memoryOf(buffer)});
     }
-    step.uses.push_back({position->second, offset});
+    step.uses.push_back({position->second, offset, access});
+  }
+
+  // As far as the capture has noted where the data lies.
+  void useData(Step& step, const MPSGraphRunStep& run, NSArray<MPSGraphTensorData*>* all, const char* access) {
+    if (!run.locations) {
+      return;
+    }
+    for (MPSGraphTensorData* data in all) {
+      const auto place = run.locations->find(data);
+      if (place != run.locations->end() && place->second.buffer) {
+        id<MTLBuffer> buffer = place->second.buffer;
+        use(step, buffer, place->second.begin - regionOf(buffer).second, access);
+      }
+    }
   }
 
   const char* memoryOf(id<MTLBuffer> buffer) const {

@@ -105,6 +105,8 @@ struct MPSTensorLocation {
   std::vector<int64_t> strides; // in elements
   MPSDataType type = MPSDataTypeInvalid;
   size_t itemsize = 0;
+  // nil if the data has memory of its own
+  id<MTLBuffer> buffer = nil;
 };
 
 /// Bytes of a region: of a buffer, or of a heap if other buffers may lie on the same memory.

@@ -50,6 +50,7 @@ void noteLocation(id object,
     }
     std::tie(place.region, place.begin) = regionOf(buffer);
     place.begin += byte_offset;
+    place.buffer = buffer;
     capture.noteLocation(object, std::move(place));
   });
 }

@@ -62,10 +62,14 @@ void writeDot(const MPSCommandGraphDump& dump, std::ostream& out) {
     if (i > 0) {
       out << "  s" << i - 1 << " -> s" << i << ";\n";
     }
-    // whether a kernel reads or writes a buffer is not known
     for (const auto& use : step.uses) {
-      out << "  b" << use.buffer << " -> s" << i
-          << " [dir=none, style=dashed, label=\"" << use.offset << "\"];\n";
+      const auto buffer = "b" + std::to_string(use.buffer);
+      const auto run = "s" + std::to_string(i);
+      const bool writes = use.access == "write";
+      out << "  " << (writes ? run : buffer) << " -> "
+          << (writes ? buffer : run) << " ["
+          << (use.access == "bind" ? "dir=none, " : "")
+          << "style=dashed, label=\"" << use.offset << "\"];\n";
     }
   }
   out << "}\n";
