@@ -42,7 +42,7 @@ found.by_operator = type("Aten::MM");
 found.by_line = type("(write)");
 all("label").find(label => label.innerText.includes("fill")).click();
 found.by_kind = operators();
-const button = all("button")[0], place = button.getBoundingClientRect();
+const button = all("button", visible()[0])[0], place = button.getBoundingClientRect();
 document.elementFromPoint(place.x + 3, place.y + 3)?.click();
 return { ...found, memory: button.title, by_buffer: operators() };
 """
@@ -96,14 +96,14 @@ def check_graph(program: Path, fault: tuple[str, str] = ("", ""), repeats: int =
     made.debug_dump(path)
     found = look(path, fault, GRAPH)
     assert found["operators"] == ["aten::mm", "aten::copy_", "aten::copy_", "aten::zero_"] * repeats
-    assert found["title"] == f"MPS graph: {4 * repeats} steps, 4 buffers of 1.0 KiB"
+    assert found["title"] == f"MPS graph: {4 * repeats} steps, 5 buffers of 1.2 KiB"
     assert not found["wide"] and found["seconds"] < 20  # 2 s to 7 s on two busy cores
     run, kernel, *_ = found["rows"]
     assert [row[1] for row in found["rows"]] == ["graph run", "kernel", "copy", "fill"]
     assert len(set(found["colors"])) == 4
     assert run[2] == f"aten::mm\n{program}:8 (step)" and kernel[2] == f"aten::copy_\n{program}:5 (write)"
     assert run[3] == "inputs: float32[8, 8], float32[8, 8]\nresults: float32[8, 8]"
-    assert kernel[3].startswith("threads: 64 × 1 × 1\n") and run[4] == "reads b0b1\nwrites b2" and kernel[4] == "binds b0b1" and found["memory"] == "256 B, kept"
+    assert kernel[3].startswith("threads: 64 × 1 × 1\n") and run[4] == "reads b0b1\nwrites b2" and kernel[4] == "binds b1b2" and found["memory"] == "256 B, kept"
     assert found["by_operator"] == ["aten::mm"] * repeats
     assert found["by_line"] == ["aten::copy_", "aten::copy_", "aten::zero_"] * repeats
     assert found["by_kind"] == ["aten::copy_"] * 2 * repeats
@@ -138,6 +138,7 @@ def test_pages(program: Path, check: Callable[..., None]) -> None:
         (check_graph, "text.includes(wanted)", "true"),
         (check_graph, "kinds.has(step.kind)", "true"),
         (check_graph, "use.buffer === buffer", "true"),
+        (check_graph, "use.access === access", "true"),
         (check_graph, "colors[step.kind]", "colors.kernel"),
         (check_graph, "overflow-wrap: anywhere", ""),
         (check_timeline, "SIMULATED", ""),
