@@ -103,7 +103,12 @@ def check_graph(program: Path, fault: tuple[str, str] = ("", ""), repeats: int =
     assert len(set(found["colors"])) == 4
     assert run[2] == f"aten::mm\n{program}:8 (step)" and kernel[2] == f"aten::copy_\n{program}:5 (write)"
     assert run[3] == "inputs: float32[8, 8], float32[8, 8]\nresults: float32[8, 8]"
-    assert kernel[3].startswith("threads: 64 × 1 × 1\n") and run[4] == "reads b0b1\nwrites b2" and kernel[4] == "binds b1b2" and found["memory"] == "256 B, kept"
+    assert (
+        kernel[3].startswith("threads: 64 × 1 × 1\n")
+        and run[4] == "reads b0b1\nwrites b2"
+        and kernel[4] == "binds b1b2"
+        and found["memory"] == "256 B, kept"
+    )
     assert found["by_operator"] == ["aten::mm"] * repeats
     assert found["by_line"] == ["aten::copy_", "aten::copy_", "aten::zero_"] * repeats
     assert found["by_kind"] == ["aten::copy_"] * 2 * repeats
