@@ -1327,6 +1327,30 @@ class TestOthers(CompileTestCase):
             (function(x) * weight).sum().backward()
             self.assertEqual(grad, x.grad, **EXACT)
 
+    def test_strides_of_a_convolution(self):
+        """For a program that asks for them, the trace has those that the device gives."""
+        layer = nn.Conv2d(3, 4, 3, device="mps")
+
+        def function(x):
+            y = layer(x.to(memory_format=torch.channels_last))
+            return y * 2 if y.is_contiguous() else y + 1
+
+        with torch.no_grad():
+            self.check(function, (2, 3, 5, 5))
+
+    @parametrize("name", ["silu", "mish"])
+    def test_gradient_of_an_activation(self, name):
+        """By the operator that eager runs, which rounds otherwise than the formula that can be differentiated again."""
+        function = getattr(F, name)
+        compiled = torch.compile(lambda x: function(x), backend="mpsgraphs")
+        for _ in range(3):
+            x, weight = new(64, requires_grad=True), new(64)
+            grads = [
+                torch.autograd.grad(call(x), x, weight) for call in (compiled, function)
+            ]
+            self.assertEqual(*grads, **EXACT)
+        self.assertEqual(reports("backward")[0]["replays"], 2)
+
     @parametrize("bias", [False, True])
     def test_linear_of_a_transposed_input(self, bias):
         """Tracing would multiply batches."""

@@ -94,8 +94,9 @@ def _eager_operators() -> Iterator[None]:
     upsampling = (aten.upsample_linear1d, aten.upsample_bilinear2d)
     operators = [getattr(p, overload) for p in upsampling for overload in p.overloads()]
     kernels = [op.py_kernels.copy() for op in operators]
-    linear: Any = aten.linear.default
-    linear.decompose = lambda *args, **kwargs: NotImplemented
+    whole: List[Any] = [aten.linear, aten.silu_backward, aten.mish_backward]
+    for packet in whole:
+        packet.default.decompose = lambda *args, **kwargs: NotImplemented
     try:
         for op in operators:
             for key in (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd):
@@ -103,7 +104,8 @@ def _eager_operators() -> Iterator[None]:
             op._dispatch_cache.clear()
         yield
     finally:
-        linear.__dict__.pop("decompose", None)
+        for packet in whole:
+            packet.default.__dict__.pop("decompose", None)
         for op, before in zip(operators, kernels):
             op.py_kernels.update(before)
             op._dispatch_cache.clear()
