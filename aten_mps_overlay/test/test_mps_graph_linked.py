@@ -143,7 +143,7 @@ class TestInstantiation(LinkedTestCase):
         x, y, z = (torch.ones(64, device="mps") for _ in range(3))
         graph = torch.mps.MPSGraph(keep_graph=True)
         with torch.mps.graph(graph):
-            torch.mul(x, y, out=z)
+            torch.sin(x, out=z)
             z[8:].sinh_()
             torch.erfinv(z, out=x)
             y.copy_(x)
@@ -154,10 +154,10 @@ class TestInstantiation(LinkedTestCase):
         self.assertEqual(
             uses,
             [
-                [("read", 0, 0), ("read", 1, 0), ("write", 2, 0)],
-                [("read", 2, 32), ("write", 2, 32)],
-                [("bind", 0, 0), ("bind", 2, 0)],
                 [("read", 0, 0), ("write", 1, 0)],
+                [("read", 1, 32), ("write", 1, 32)],
+                [("bind", 0, 0), ("bind", 1, 0)],
+                [("read", 0, 0), ("write", 2, 0)],
             ],
         )
 
