@@ -32,8 +32,9 @@ _TRAINING = """
 ## {steps} steps of training, compiled
 
 Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced*: equal to the same trace without
-graphs, with the backend's decomposed dropout. *Not repeatable*: the trace adds up by index in no fixed order and
-differs from itself; replays differ from it at most four times as much.
+captures. Dynamo splits these models into several graphs; if several of them read a tensor, AOTAutograd adds up its gradient graph by
+graph. *Not repeatable*: the trace adds up by index in no fixed order and differs from itself; replays differ from it at most
+four times as much.
 
 """
 _NOTES = {

@@ -12,6 +12,9 @@ from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._guards import CompileContext, TracingContext
+from torch._prims_common import suggest_memory_format
+from torch._subclasses.fake_impls import op_implementations_dict
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.mps._compiled_graphs import (
     CompiledGraph,
     drop_all,
@@ -69,6 +72,28 @@ def _attention(
 _ATTENTION = "aten::_scaled_dot_product_attention_math_for_mps"
 if not torch._C._dispatch_has_kernel_for_dispatch_key(_ATTENTION, "Meta"):
     torch.library.impl(_ATTENTION, "Meta", _attention)
+
+_CONVOLUTION = torch.ops.aten.convolution.default
+_traced_convolution = op_implementations_dict[_CONVOLUTION]
+
+
+def _convolution(mode: FakeTensorMode, op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Since macOS 15 the result has the format of the input, which PyTorch 2.6 traces as contiguous."""
+    result = _traced_convolution(mode, op, *args, **kwargs)
+    image, is_transposed = args[0], args[6]
+    if (
+        image.device.type == "mps"
+        and image.dim() == 4
+        and not is_transposed
+        and torch.backends.mps.is_macos_or_newer(15, 0)
+        and suggest_memory_format(image) == torch.channels_last
+    ):
+        with mode:
+            return result.to(memory_format=torch.channels_last)
+    return result
+
+
+op_implementations_dict[_CONVOLUTION] = _convolution
 
 
 def _decompositions() -> Dict[Any, Callable[..., Any]]:

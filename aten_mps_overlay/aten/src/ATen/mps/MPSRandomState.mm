@@ -111,8 +111,7 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
   MPSGraphTensorData* data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape
                                                                    dataType:MPSDataTypeInt32] autorelease];
   if (capture->notesLocations()) {
-    capture->noteLocation(
-        data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t), state});
+    capture->noteLocation(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t), state});
   }
   return data;
 }
