@@ -80,11 +80,13 @@ _traced_convolution = op_implementations_dict[_CONVOLUTION]
 def _convolution(mode: FakeTensorMode, op: Any, *args: Any, **kwargs: Any) -> Any:
     """Since macOS 15 the result has the format of the input, which PyTorch 2.6 traces as contiguous."""
     result = _traced_convolution(mode, op, *args, **kwargs)
-    image, is_transposed = args[0], args[6]
+    names = (argument.name for argument in op._schema.arguments)
+    given = dict(zip(names, args), **kwargs)
+    image = given["input"]
     if (
         image.device.type == "mps"
         and image.dim() == 4
-        and not is_transposed
+        and not given["transposed"]
         and torch.backends.mps.is_macos_or_newer(15, 0)
         and suggest_memory_format(image) == torch.channels_last
     ):
