@@ -96,6 +96,7 @@ def _convolution(mode: FakeTensorMode, op: Any, *args: Any, **kwargs: Any) -> An
 
 
 op_implementations_dict[_CONVOLUTION] = _convolution
+FakeTensorMode.cache_clear()  # of what was traced before
 
 
 def _decompositions() -> Dict[Any, Callable[..., Any]]:
