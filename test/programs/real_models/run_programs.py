@@ -23,12 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from page_table import table  # noqa: E402
 
 from real_models import programs, programs_generation  # noqa: E402
-from real_models.measure import traced_only  # noqa: E402
 
 _PROGRAMS = (*programs.PROGRAMS, *programs_generation.PROGRAMS)
 # Of the passes of a program's parts after their captures.
 _REPLAYED = 0.95
-_GOOD = ("equal", "as traced")
 mps: Any = torch.mps
 
 
@@ -39,7 +37,7 @@ class Found:
     title: str
     # What a user has to know, or nothing.
     note: str
-    outcome: str
+    is_equal: bool
     captures: int
     replays: int
     eager_calls: int
@@ -50,7 +48,11 @@ class Found:
 
     @property
     def is_good(self) -> bool:
-        return self.outcome in _GOOD and self.replayed >= _REPLAYED
+        return self.is_equal and self.replayed >= _REPLAYED
+
+    @property
+    def outcome(self) -> str:
+        return "equal" if self.is_equal else "differs"
 
 
 def _run(program: Any, backend: Any = None) -> tuple[list[Tensor], int, int, int]:
@@ -82,14 +84,10 @@ def _run(program: Any, backend: Any = None) -> tuple[list[Tensor], int, int, int
 def compare(program: Any) -> Found:
     """Run a program eagerly and compiled."""
     found, *counts = _run(program, "mpsgraphs")
-    outcome = "differs"
-    for name, backend in zip(_GOOD, (None, traced_only)):
-        wanted, *_ = _run(program, backend)
-        if len(found) == len(wanted) and all(map(torch.equal, found, wanted)):
-            outcome = name
-            break
+    wanted, *_ = _run(program)
+    is_equal = len(found) == len(wanted) and all(map(torch.equal, found, wanted))
     title, _, note = inspect.cleandoc(program.__doc__).partition("\n")
-    return Found(title, " ".join(note.split()), outcome, *counts)
+    return Found(title, " ".join(note.split()), is_equal, *counts)
 
 
 def page(results: list[Found]) -> str:
@@ -105,8 +103,7 @@ This page shows programs that compile their models with `backend="mpsgraphs"` an
 `scripts/mpsfork programs --page docs/results/programs.md` wrote it on {time.strftime("%Y-%m-%d")}, on the simulator ({platform.system()} {platform.machine()}, torch {torch.__version__}).
 
 The models are small and have random weights. All results of a program (losses, outputs, trained weights) are compared with those of its eager run, bit
-for bit. *As traced* means that they equal those of the same trace without graphs, which rounds otherwise than eager. *Replayed* is the share of
-passes that were replays, without the captures.
+for bit. *Replayed* is the share of passes that were replays, without the captures.
 [programs.py](../../test/programs/real_models/programs.py) and [programs_generation.py](../../test/programs/real_models/programs_generation.py) have the
 programs, [requirements-models.txt](../../requirements-models.txt) has the versions.
 
@@ -134,7 +131,7 @@ def main(only: tuple[str, ...], path: Path | None, no_replay: bool) -> None:
         print(f"[{number}/{len(chosen)}] {program.__name__}: {found.outcome}, {counts}", flush=True)
     if path:
         path.write_text(page(results))
-    bad = [found for found in results if (found.outcome in _GOOD if no_replay else not found.is_good)]
+    bad = [found for found in results if (found.is_equal if no_replay else not found.is_good)]
     print(f"{len(results) - len(bad)} of {len(results)} programs are as wanted.")
     sys.exit(bool(bad))
 
