@@ -35,8 +35,8 @@ State = dict[str, torch.Tensor]
 class Outcome:
     """How one way to run a model came out."""
 
-    # "equal", "as traced" (equal to the traced operators run eagerly, whose rounding is another), "not repeatable" (as
-    # near to these as they are to themselves), "differs", "refused" or "fails"
+    # "equal", "differs", "refused" or "fails"; of training also "as traced" (equal to the traced operators run eagerly,
+    # whose rounding is another) or "not repeatable" (as near to these as they are to themselves)
     outcome: str
     reason: str = ""
     # pieces and graph breaks, or captures and replays
@@ -215,10 +215,7 @@ class Comparison:
             if not any(report["replays"] for report in reports):
                 return Outcome("fails", "nothing was replayed", splits=splits)
             taken = microseconds(lambda: call(**self.inputs[0]))
-            outcome = Outcome("equal", problem, pieces, splits, taken)
-            if problem:
-                outcome.outcome = "as traced" if self.is_as_traced(found) else "differs"
-            return outcome
+            return Outcome("differs" if problem else "equal", problem, pieces, splits, taken)
         except Exception as error:  # whatever it is, eager did without
             return Outcome("fails", reason_of(error))
         finally:
@@ -227,11 +224,6 @@ class Comparison:
     def results(self, call: Callable[..., Any]) -> list[list[torch.Tensor]]:
         """What a call gives for all inputs."""
         return [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
-
-    def is_as_traced(self, found: list[list[torch.Tensor]]) -> bool:
-        """Whether the same trace without graphs gives the same, bit for bit."""
-        torch._dynamo.reset()
-        return not any(map(self.compare, found, self.results(torch.compile(self.model, backend=traced_only))))
 
     def trained(self) -> Outcome:
         """Five steps through the backend, forward and backward: losses, gradients, weights and buffers as in eager.
@@ -259,7 +251,7 @@ class Comparison:
         return outcome
 
     def compared_with_trace(self, found: list[State], problem: str) -> Outcome:
-        """Like `is_as_traced`."""
+        """Whether the same trace without captures gives the same, bit for bit."""
         try:
             traced = list(self.train(traced_only))
             if not different(found, traced):

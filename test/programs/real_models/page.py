@@ -21,12 +21,11 @@ The models are small configurations with random weights of transformers, diffuse
 ([versions](../../requirements-models.txt)), in inference, in float32 and float16. [test/programs/real_models](../../test/programs/real_models/README.md)
 explains how each is captured, compiled and compared. Models with the same outcomes share a row; *pieces* are the graphs of a compiled model.
 
-*As traced*: AOTAutograd's trace rounds differently from eager; the results equal, bit for bit, those of the same
-trace, run without graphs. *raises*: the capture raises, and the compiled form runs.
+*Equal* means bit for bit. *raises*: the capture raises, and the compiled form runs.
 
 {summary}
 """
-_OUTCOMES = ("equal", "as traced", "not repeatable", "refused", "fails", "differs")
+_OUTCOMES = ("equal", "refused", "fails", "differs")
 _MODES = ("as it is", "compiled", "compiled, linked")
 _TRAINING = """
 ## {steps} steps of training, compiled
