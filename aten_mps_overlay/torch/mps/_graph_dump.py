@@ -71,9 +71,14 @@ const rows = graph.steps.map((step, index) => {
 });
 function show() {
   const wanted = input.value.toLowerCase(), kinds = new Set(boxes.filter(b => b.checked).map(b => b.value));
-  const visible = rows.filter(({ row, step, text }) => !(row.hidden = !(kinds.has(step.kind) && text.includes(wanted) &&
-    (buffer === null || step.buffers.some(use => use.buffer === buffer)))));
-  shown.textContent = visible.length + " of " + rows.length + " steps" + (buffer === null ? "" : " that use b" + buffer);
+  let count = 0;
+  for (const { row, step, text } of rows) {
+    const matches = kinds.has(step.kind) && text.includes(wanted) &&
+      (buffer === null || step.buffers.some(use => use.buffer === buffer));
+    row.hidden = !matches;
+    count += matches;
+  }
+  shown.textContent = count + " of " + rows.length + " steps" + (buffer === null ? "" : " that use b" + buffer);
   for (const b of body.querySelectorAll("button")) b.classList.toggle("on", Number(b.dataset.buffer) === buffer);
 }
 body.addEventListener("click", event => {

@@ -251,7 +251,7 @@ class Comparison:
         return outcome
 
     def compared_with_trace(self, found: list[State], problem: str) -> Outcome:
-        """Whether the same trace without captures gives the same, bit for bit."""
+        """What training that differs from eager is, by the same trace without captures."""
         try:
             traced = list(self.train(traced_only))
             if not different(found, traced):
