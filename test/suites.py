@@ -14,7 +14,6 @@ from fork_tool.suites.suite import (
     BUILDS,
     CAPTURED,
     CAPTURED_LIST,
-    LINKED,
     MODEL_LIBRARIES,
     PYTEST,
     SMALL_SAMPLE,
@@ -38,24 +37,19 @@ _INDIRECT_FILES = (
     "test/properties/capture/test_kernel_hazards.py",
     "test/properties/capture/test_replay_calls.py",
 )
-# Those whose cases hold whether or not graph runs are linked.
-_LINKED_FILES = (
+_CAPTURE_FILES = (
     "test_mps_graph.py",
     "test_mps_graph_pool.py",
     "test_mps_graphed_callables.py",
     "test_mps_graphed_order.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_parity.py",
-)
-_CAPTURE_FILES = (
-    *_LINKED_FILES,
     "test_mps_graph_bindings.py",
     "test_mps_graph_sampling.py",
     "test_mps_graph_state.py",
     "test_mps_traced_graph.py",
     "test_mps_executable_cache.py",
     "test_mps_graph_executables.py",
-    "test_mps_graph_linked.py",
     "test_mps_graph_compile.py",
     "test_mps_graph_errors.py",
     "test_mps_graph_processes.py",
@@ -150,7 +144,6 @@ SUITES = (
         for family in ("7", "9")
     ),
     _capture_cases("capture cases", *_CAPTURE_FILES),
-    replace(_capture_cases("capture cases, linked", *_LINKED_FILES), mode=LINKED),
     replace(_capture_cases("capture cases, ahead", *_CAPTURE_FILES), mode=AHEAD),
     Suite("C++ tests", (*_PYTEST, "test/cpp"), on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.

@@ -1,4 +1,4 @@
-"""Running one suite, as it is or with each operator captured, linked graph runs, or on a build with a sanitizer."""
+"""Running one suite, as it is or with each operator captured, or on a build with a sanitizer."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.project import Project
 from fork_tool.suites.reports import Count, count_junit, count_status, count_totals
 from fork_tool.suites.simulator import device_command, program_environment, simulator_machine, with_modules_of
-from fork_tool.suites.suite import AHEAD, ALONE, CAPTURED, JUNIT, LINKED, Suite, TOTALS
+from fork_tool.suites.suite import AHEAD, ALONE, CAPTURED, JUNIT, Suite, TOTALS
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,6 @@ def run_suite(project: Project, machine: Machine, suite: Suite, build: Path | No
 # By the name that the user gives it: what clang is told, and the build's name.
 SANITIZERS = {"address": ("address,undefined", "asan"), "thread": ("thread", "tsan")}
 _REPORT = "sanitizer-report"
-# The plugins of pytest in test/upstream/captured.
-_PLUGINS = {CAPTURED: "mps_capture_mode", LINKED: "mps_linked"}
 
 
 def build_of_mode(project: Project, mode: str) -> Path | None:
@@ -110,18 +108,19 @@ def environment_of_mode(project: Project, suite: Suite, environment: dict[str, s
         return environment | options | {"MPS_SIMULATOR_BUILD": str(build_of_mode(project, suite.mode))}
     if suite.mode == AHEAD:
         return environment | {"PYTORCH_MPS_GRAPH_ENCODE_AHEAD": "2"}
-    return with_captures(project, environment, suite.mode) if suite.mode else environment
+    return with_captures(project, environment) if suite.mode == CAPTURED else environment
 
 
-def with_captures(project: Project, environment: dict[str, str], mode: str = CAPTURED) -> dict[str, str]:
-    """The environment in which pytest captures each operator, or links graph runs; drops the counts of an earlier run."""
+def with_captures(project: Project, environment: dict[str, str]) -> dict[str, str]:
+    """The environment in which pytest captures each operator; drops the counts of an earlier run."""
     environment = with_modules_of(environment, project.layout.root / "test" / "upstream" / "captured")
-    environment |= {"PYTEST_PLUGINS": _PLUGINS[mode]}
-    if mode == CAPTURED:
-        report = project.layout.reports / "capture_mode"
-        remove(report)
-        environment |= {"PYTORCH_TEST_MPS_CAPTURE": "1", "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report)}
-    return environment
+    report = project.layout.reports / "capture_mode"
+    remove(report)
+    return environment | {
+        "PYTEST_PLUGINS": "mps_capture_mode",
+        "PYTORCH_TEST_MPS_CAPTURE": "1",
+        "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report),
+    }
 
 
 def problem_of_mode(project: Project, suite: Suite) -> str:

@@ -14,8 +14,8 @@ JUNIT, TOTALS, STATUS = "junit", "totals", "status"
 # What a suite does to the machine. ALONE: it measures time, so nothing may run beside it. WAITS: for a slow GPU, so
 # that two processes keep one core busy. BUILDS: it calls the tool to build, and two of these would wait for each other.
 ALONE, WAITS, BUILDS = "alone", "waits", "builds"
-# The modes of test/upstream/captured: each operator is captured and replayed, or each capture's graph runs are linked.
-CAPTURED, LINKED, AHEAD = "captured", "linked", "ahead"
+# How a suite is run: each operator is captured and replayed, or replays are encoded before they are asked for.
+CAPTURED, AHEAD = "captured", "ahead"
 # What is installed first: the tools that upstream checks its sources with, the libraries of real models, or a browser.
 UPSTREAM_TOOLS, MODEL_LIBRARIES, BROWSER = "upstream tools", "model libraries", "browser"
 
@@ -41,7 +41,7 @@ class Suite:
     on_mac: bool = True
     # ALONE, WAITS or BUILDS.
     load: str = ""
-    # CAPTURED, LINKED, AHEAD (replays are encoded before they are asked for), or the sanitizer on whose build it runs.
+    # CAPTURED, AHEAD, or the sanitizer on whose build it runs.
     mode: str = ""
     # UPSTREAM_TOOLS, MODEL_LIBRARIES or BROWSER.
     packages: str = ""
