@@ -123,10 +123,10 @@ class Step:
         self.position.add_(1)
 
 
-def _by_hand(generator: Generator, choice: str, wanted: Tokens, link: bool = False) -> Outcome:
-    """Tokens of all prompts, by one captured step; and once more with its graph runs linked."""
+def _by_hand(generator: Generator, choice: str, wanted: Tokens) -> Outcome:
+    """Tokens of all prompts, by one captured step."""
     step = Step(generator, choice)
-    graph = mps.MPSGraph(link=link)
+    graph = mps.MPSGraph()
     step.begin(generator.prompts[0])
     try:
         with mps.graph(graph):
@@ -142,13 +142,9 @@ def _by_hand(generator: Generator, choice: str, wanted: Tokens, link: bool = Fal
             replays += 1
             found.append(step.token.clone())
         if not torch.equal(torch.cat(found, 1), tokens):
-            return Outcome("differs", f"prompt {number}{', linked' if link else ''}")
+            return Outcome("differs", f"prompt {number}")
     graph.reset()
-    return (
-        Outcome("equal", steps={"captures": 1, "replays": replays})
-        if link
-        else _by_hand(generator, choice, wanted, True)
-    )
+    return Outcome("equal", steps={"captures": 1, "replays": replays})
 
 
 _COUNTS = ("captures", "replays", "eager_calls")

@@ -199,11 +199,11 @@ class Comparison:
         graph.reset()
         return outcome
 
-    def compiled(self, link: bool) -> Outcome:
+    def compiled(self) -> Outcome:
         """Through the backend."""
         torch._dynamo.reset()
         counters.clear()
-        call = torch.compile(self.model, backend="mpsgraphs", options={"link": link})
+        call = torch.compile(self.model, backend="mpsgraphs")
         try:
             found = self.results(call)
             problem = next(filter(None, map(self.compare, found, self.expected)), "")
@@ -331,8 +331,7 @@ def measure(architecture: Architecture, dtype: torch.dtype, train: bool = False)
         row.modes["eager"] = comparison.eager()
         if row.modes["eager"].outcome == "equal":
             row.modes["as it is"] = comparison.captured()
-            row.modes["compiled"] = comparison.compiled(link=False)
-            row.modes["compiled, linked"] = comparison.compiled(link=True)
+            row.modes["compiled"] = comparison.compiled()
             if train:
                 with torch.set_grad_enabled(True):
                     row.modes["compiled, training"] = comparison.trained()

@@ -26,7 +26,7 @@ explains how each is captured, compiled and compared. Models with the same outco
 {summary}
 """
 _OUTCOMES = ("equal", "refused", "fails", "differs")
-_MODES = ("as it is", "compiled", "compiled, linked")
+_MODES = ("as it is", "compiled")
 _TRAINING = """
 ## {steps} steps of training, compiled
 
@@ -85,9 +85,9 @@ def _pieces(outcome: Outcome) -> str:
 
 def _cells(row: Row) -> list[str]:
     if "as it is" not in row.modes:
-        return [f"eager does not run: {row.modes['eager'].reason}", "–", "–"]
-    as_it_is, compiled, linked = (row.modes[mode] for mode in _MODES)
-    return [_named(as_it_is.outcome), _pieces(compiled), linked.outcome]
+        return [f"eager does not run: {row.modes['eager'].reason}", "–"]
+    as_it_is, compiled = (row.modes[mode] for mode in _MODES)
+    return [_named(as_it_is.outcome), _pieces(compiled)]
 
 
 def _in_all_dtypes(rows: Sequence[Row]) -> list[str]:
@@ -102,7 +102,7 @@ def _in_all_dtypes(rows: Sequence[Row]) -> list[str]:
 
 def _times(rows: Sequence[Row]) -> str:
     medians = []
-    for mode, name in (("eager", "eager"), ("as it is", "captured"), *((mode, mode) for mode in _MODES[1:])):
+    for mode, name in (("eager", "eager"), ("as it is", "captured"), ("compiled", "compiled")):
         taken = [row.modes[mode].microseconds for row in rows if mode in row.modes]
         known = [value for value in taken if value is not None]
         medians.append(f"{name} {statistics.median(known):,.0f}" if known else f"{name} –")
@@ -116,9 +116,7 @@ def _count(rows: list[Row], mode: str, outcome: str) -> int:
 def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
     said = f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n"
-    counts = (
-        (mode.replace(", ", " and "), *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES
-    )
+    counts = ((mode, *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES)
     return said + _table(f"mode | {' | '.join(map(_named, _OUTCOMES))}", counts)
 
 
@@ -158,7 +156,7 @@ def page(found: Rows) -> str:
         for row in (row for row in rows if row.kind == kind):
             by_name.setdefault(row.name, []).append(row)
         models = ((name, *_in_all_dtypes(several)) for name, several in by_name.items())
-        shown = _table("models | as it is | compiled: pieces | linked", models)
+        shown = _table("models | as it is | compiled: pieces", models)
         timed = _times([row for several in by_name.values() for row in several])
         parts += [f"\n## {kind[0].upper()}{kind[1:]}\n\n", _NOTES.get(kind, ""), shown, timed]
     trained = [(row.name, row.modes["compiled, training"]) for row in rows if "compiled, training" in row.modes]
