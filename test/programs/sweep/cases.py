@@ -96,8 +96,6 @@ class Case:
     unwritten: bool = False
     # False leaves the replay out, to see that the comparison notices
     replay: bool = True
-    # graph runs become one executable where they can
-    link: bool = False
 
 
 def operator_name(op: OpInfo) -> str:
@@ -174,7 +172,7 @@ class Captured:
         # what the host draws is frozen: the same numbers as eager's
         torch.random.set_rng_state(self.host_state)
         try:
-            with torch.mps.graph(self.graph, link=case.link), torch.set_grad_enabled(case.gradients):
+            with torch.mps.graph(self.graph), torch.set_grad_enabled(case.gradients):
                 self.results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
         except Exception as error:
             reason = refusal(error)
@@ -343,7 +341,7 @@ def outcomes(
         if with_gradients and not gradients:
             continue
         torch.manual_seed(number)
-        case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, order["replay"], order["link"])
+        case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, order["replay"])
         try:
             if order["state"]:
                 yield from ({"pass": name, **found} for found in run_state(case))

@@ -58,7 +58,6 @@ def run(options: argparse.Namespace, pairs: list[tuple[str, str]], console: Cons
     outcomes = Outcomes(options, pairs, console)
     order = {
         "replay": not options.no_replay,
-        "link": options.link,
         "state": options.state,
         "most": MOST_SAMPLES if options.sample > 1 or options.state else None,
     }
@@ -79,7 +78,6 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="take one in N pairs of operator and dtype")
     parser.add_argument("--seed", type=int, default=0, help="which of the N samples of --sample N (default 0)")
     parser.add_argument("--no-replay", action="store_true", help="leave the replays out; fail if a case is equal")
-    parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
     parser.add_argument("--state", action="store_true", help="change the metadata of inputs instead of their values")
     parser.add_argument("--dtype", action="append", dest="dtypes", help="only this dtype, like float32")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -92,8 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.page and options.state:
         parser.error("--page writes the sweep of values: leave out --state")
-    kind = "_no_replay" if options.no_replay else "_linked" if options.link else ""
-    kind = ("_state" if options.state else "") + kind
+    kind = ("_state" if options.state else "") + ("_no_replay" if options.no_replay else "")
     options.report = options.report or REPORTS / f"sweep{kind}.json"
     options.report.parent.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MPS_SIMULATOR", "1")

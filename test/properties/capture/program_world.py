@@ -7,7 +7,7 @@ since each writes where later ones have results.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from memory import allocated, falls_to, Peak
@@ -296,8 +296,6 @@ class GraphWorld(World):
     """Runs programs as they are written."""
 
     repeats = False
-    # how graphs are made
-    options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -316,7 +314,7 @@ class GraphWorld(World):
     def recording(self, graph: Graph, block: Block) -> Iterator[None]:
         if block.pool in (1, 2) and graph.pool not in self._handles:
             self._handles[graph.pool] = mps.graph_pool_handle()
-        work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph(**self.options)
+        work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph()
         work.register_generator_state(self.scope.generator)
         # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
         pool = self._handles.get(graph.pool)

@@ -75,24 +75,6 @@ class TestSweep:
         assert run(function, numbers(1, 2, 3), numbers(4, 5, 6))[0] == "equal"
         assert run(function, numbers(1, 2, 3), numbers(4, 5, 6), replay=False) == ("wrong", reason)
 
-    def test_linked(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The mode reaches the capture, and its replays are compared."""
-        stretches = []
-
-        def chain(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return x.sin(), x.sin().cos()
-
-        class Noted(torch.mps.MPSGraph):  # type: ignore[misc, name-defined]
-            def capture_end(self) -> None:
-                super().capture_end()
-                stretches.append(self.stats().get("linked_stretches", 0))
-
-        monkeypatch.setattr(torch.mps, "MPSGraph", Noted)
-        for link in (False, True):
-            assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link)[0] == "equal"
-            assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link, replay=False)[0] == "wrong"
-        assert stretches == [0, 0, 1, 1]
-
     @pytest.mark.parametrize("function", [lambda x: x.view(-1), lambda x: x[:0].exp()])
     def test_no_effect(self, function: Function) -> None:
         for replay in (True, False):

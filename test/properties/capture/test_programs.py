@@ -3,7 +3,6 @@
 import gc
 import os
 from dataclasses import replace
-from unittest import mock
 
 import pytest
 import torch
@@ -46,12 +45,11 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
     assert one == other, f"{what}: {actual} in place of {expected}"
 
 
-def check(program: Program, kind: type[GraphWorld] = GraphWorld, reference: type[World] = World) -> World:
-    """Compares what a program leaves with graphs and, as a rule, without."""
+def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
+    """Compares what a program leaves with graphs and without."""
     eager = perform(World, program)
-    expected = eager if reference is World else perform(reference, program, eager.most)
     world = perform(kind, program, eager.most)
-    for one, other in zip(world.moments, expected.moments, strict=True):
+    for one, other in zip(world.moments, eager.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()
         for name, tensor in one.seen.items():
             assert_equal(tensor, other.seen[name], f"{name} {one.when}")
@@ -64,34 +62,6 @@ def check(program: Program, kind: type[GraphWorld] = GraphWorld, reference: type
 @given(program=programs)
 def test_programs(program: Program) -> None:
     check(program)
-
-
-class LinkedWorld(GraphWorld):
-    """Links the MPSGraph runs of each capture."""
-
-    options = {"link": True}
-
-
-@settings(max_examples=PROGRAMS)
-@given(program=programs)
-def test_linked_programs(program: Program) -> None:
-    """26: linked graphs leave what others leave."""
-    check(program, LinkedWorld)
-
-
-class StepsWorld(GraphWorld):
-    """Replays step by step, as the core of the series does."""
-
-    def perform(self, program: Program, most: int) -> None:
-        with mock.patch.dict(os.environ, {"PYTORCH_MPS_GRAPH_PLAN": "0"}):
-            super().perform(program, most)
-
-
-@settings(max_examples=PROGRAMS // 2)
-@given(program=programs)
-def test_planned_programs(program: Program) -> None:
-    """The calls that a plan lays down leave what the steps leave."""
-    check(program, reference=StepsWorld)
 
 
 LOADS: list[Step] = [("load", i, 15 - i) for i in range(8)]
@@ -198,8 +168,7 @@ def test_faults_are_noticed(kind: type[GraphWorld]) -> None:
     """The comparison fails for worlds that do one thing wrong."""
     block = Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0), ("scratch", 0, 0)))
     program: Program = [block, *REPLAYS, ("reset", 0, 0)]
-    for reference in (World, StepsWorld):
-        check(program, reference=reference)
-        with pytest.raises(AssertionError):
-            check(program, kind, reference)
+    check(program)
+    with pytest.raises(AssertionError):
+        check(program, kind)
     Leak.kept.clear()
