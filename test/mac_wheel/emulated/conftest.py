@@ -60,7 +60,7 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
 @pytest.fixture(scope="session")
 def native_results(inputs: Inputs) -> Callable[[str], dict[str, Any]]:
     """The programs' results on the simulator, by version of macOS."""
-    return cache(lambda macos: in_child(lambda: run_all_natively(inputs, macos), macos))
+    return cache(lambda macos: in_child(lambda: run_all_natively(inputs), macos))
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 
 from mac_code.loaded import Loaded
 from mac_code.machine import Stopped
-from mac_code.programs import Failed, MacPrograms, names, OnMac
+from mac_code.programs import Failed, MacPrograms, NAMES, OnMac
 
 # The wheel has its kernels compiled; the simulator's backend has them as source. Hash tables of the two standard libraries
 # release in different orders.
 _LEFT_OUT = r"newLibraryWith|MTLCompileOptions|stringWithCString:encoding:| release\]"
 # Programs in which the GPU and other threads decide when memory is free and who is the last to release it.
-LONG = ("replays", "linked", "ahead", "operators")
+LONG = ("replays", "ahead", "operators")
 _OF_MEMORY = r"newBufferWithLength|[Hh]eap|\[SimulatedBuffer|AllocatedSize|WorkingSetSize|maxBufferLength"
 
 Fault = Callable[[MacPrograms], object]
@@ -25,17 +25,17 @@ Natively = Callable[[str], dict[str, Any]]
 @pytest.mark.parametrize("macos", ["15.2", "14.5"])
 def test_programs_are_as_natively(loaded: Loaded, on_mac: OnMac, native_results: Natively, macos: str) -> None:
     def run(programs: MacPrograms) -> dict[str, Any]:
-        found = {name: programs.run(name) for name in names(macos)}
+        found = {name: programs.run(name) for name in NAMES}
         return found | {"messages": programs.messages.report(), "others": programs.bridge.calls.count_of_others}
 
     found, wanted = on_mac(run, macos), native_results(macos)
-    for name in names(macos):
+    for name in NAMES:
         assert found[name]["content"] and found[name]["content"] == wanted[name]["content"], name
         assert sequence(name, found[name]) == sequence(name, wanted[name]), name
         assert name in LONG or releases(found[name]) == releases(wanted[name]), name
     # Of the completion handlers of replays, and of the graph that is encoded ahead.
     assert found["others"]
-    sent = {name: len(found[name]["sequence"]) for name in names(macos)}
+    sent = {name: len(found[name]["sequence"]) for name in NAMES}
     loaded.report.setdefault("programs_as_natively", {})[f"macOS {macos}"] = found["messages"] | {
         "blocks_of_other_threads": found["others"],
         "messages_in_order": sent,
@@ -43,7 +43,7 @@ def test_programs_are_as_natively(loaded: Loaded, on_mac: OnMac, native_results:
     if macos == "14.5":
         # The code takes other ways there.
         other = native_results("15.2")
-        assert [name for name in names(macos) if sequence(name, found[name]) != sequence(name, other[name])]
+        assert [name for name in NAMES if sequence(name, found[name]) != sequence(name, other[name])]
         loaded.seen("another sequence of messages")
 
 

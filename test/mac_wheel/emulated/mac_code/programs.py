@@ -19,17 +19,12 @@ from mac_code.machine import Stopped
 from mac_code.messages import Messages
 from mac_code.native import Native
 
-_NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
+NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays", "ahead", "operators")
 # In seconds; then the signal ends it.
 _LONGEST = 300
 _FORK = get_context("fork")
 # Does some work with the programs on the machine; see conftest.py.
 OnMac = Callable[..., Any]
-
-
-def names(macos: str) -> tuple[str, ...]:
-    """The programs of programs.cpp; graph runs cannot be linked on macOS 14."""
-    return (*_NAMES, "linked") if macos == "15.2" else _NAMES
 
 
 class Failed(Exception):
@@ -101,7 +96,7 @@ class MacPrograms:
         return {"content": content, "sequence": self.messages.sequence}
 
 
-def run_all_natively(inputs: Inputs, macos: str) -> dict[str, Any]:
+def run_all_natively(inputs: Inputs) -> dict[str, Any]:
     """Run the programs that were built for the simulator."""
     trace = ctypes.CDLL(str(inputs.runtime / "extensions/libtrace.so"), mode=ctypes.RTLD_GLOBAL)
     native = Native(inputs.simulator)
@@ -110,7 +105,7 @@ def run_all_natively(inputs: Inputs, macos: str) -> dict[str, Any]:
     programs.mac_code_run.restype = ctypes.c_char_p
     programs.mac_code_content.restype = programs.mac_code_content_size.restype = ctypes.c_size_t
     count, found = ctypes.c_ulong.in_dll(trace, "mac_code_message_count"), {}
-    for name in names(macos):
+    for name in NAMES:
         count.value = 0
         problem = programs.mac_code_run(name.encode())
         if problem:

@@ -93,16 +93,3 @@ CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = set(_LISTS["own"]["classes"]), set(_LIS
 ASKED_FOR = {"setEnableCommitAndContinue:"}
 # The used declarations that no independent source was found for, by kind.
 UNCONFIRMED: dict[str, list[str]] = _LISTS["unconfirmed"]
-
-
-@dataclass(frozen=True)
-class Guard:
-    """Why the series may use newer API in a file, and the check of the version that must be there."""
-
-    file: str
-    names: list[str]
-    why: str
-    text: str
-
-
-GUARDS = [Guard(**row) for row in _LISTS["guard"]]

@@ -1,4 +1,4 @@
-"""What the patched backend uses was there in macOS 13.3, or is used behind a check of the version."""
+"""What the patched backend uses was there in macOS 13.3, or is upstream's."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ import pytest
 
 from apple_check import newest
 from apple_declarations import CHECKOUT, Declarations
-from apple_facts import ASKED_FOR, CLASSES_OF_THE_BACKEND, Facts, GUARDS, OF_THE_BACKEND, OLDEST, UNCONFIRMED, Version
+from apple_facts import ASKED_FOR, CLASSES_OF_THE_BACKEND, Facts, OF_THE_BACKEND, OLDEST, UNCONFIRMED, Version
 from apple_uses import gather, Uses, without_comments
 from fork_tool.base.checkout import BASE_REF
 from fork_tool.common.git import Git
@@ -39,8 +39,8 @@ def further_uses(names: dict[str, Version], text: str, base: str) -> list[str]:
     return sorted(name for name, forms in written.items() if any(words[form] > before[form] for form in forms))
 
 
-def test_newer_names_that_the_series_uses_are_guarded(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    """The check of the version before each stands in facts/lists.toml. The base's own uses are upstream's."""
+def test_the_series_uses_no_newer_names(declared: Declarations, facts: Facts, uses: Uses) -> None:
+    """The base's own uses are upstream's."""
     names = newer_names(declared, facts, uses)
     assert {"reciprocalSquareRootWithTensor", "MTLLanguageVersion3_1"} <= names.keys()
     git, found = Git(CHECKOUT), {}
@@ -48,9 +48,7 @@ def test_newer_names_that_the_series_uses_are_guarded(declared: Declarations, fa
         base = git.run("show", f"{BASE_REF}:{path}", check=False).stdout.decode()
         if (CHECKOUT / path).is_file() and (used := further_uses(names, (CHECKOUT / path).read_text(), base)):
             found[path] = used
-    assert found == {guard.file: sorted(guard.names) for guard in GUARDS}
-    for guard in GUARDS:
-        assert guard.text in (CHECKOUT / guard.file).read_text(), f"{guard.file}: {guard.why}"
+    assert found == {}
 
 
 def test_a_further_use_is_named() -> None:

@@ -87,14 +87,12 @@ MPSCommandGraph::~MPSCommandGraph() {
 void MPSCommandGraph::captureBegin(
     std::optional<MPSGraphPool> pool,
     bool freeze_host_reads,
-    bool check_input_liveness,
-    size_t link_limit) {
+    bool check_input_liveness) {
   stand_in::note(c10::str(
       "begin pool=",
       pool ? c10::str(pool->first, ',', pool->second) : "none",
       freeze_host_reads ? " frozen" : "",
-      check_input_liveness ? " liveness" : "",
-      link_limit > 0 ? " linked" : ""));
+      check_input_liveness ? " liveness" : ""));
   TORCH_CHECK(!capture_ && !stand_in::underway, "torch.mps graph capture: captures can't be nested.");
   TORCH_CHECK(!recording_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
   capture_ = std::make_unique<MPSGraphCapture>();
@@ -131,8 +129,8 @@ void MPSCommandGraph::captureAbort(const std::string& /*reason*/) {
   }
 }
 
-void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
-  stand_in::note(link_limit && *link_limit > 0 ? "instantiate linked" : "instantiate");
+void MPSCommandGraph::instantiate() {
+  stand_in::note("instantiate");
   TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_, "torch.mps graph: instantiate() wants MPSGraph(keep_graph=True).");
 }
