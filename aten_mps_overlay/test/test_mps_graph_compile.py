@@ -314,9 +314,6 @@ class TestInference(CompileTestCase):
             self.assertEqual(results, wanted, exact_stride=True, **EXACT)
         self.assertEqual(reports()[0]["replays"], 2)
 
-    def test_linked(self):
-        self.check(lambda x: x.sin().cos().tanh(), (5,), link=True)
-
 
 class Swapped(WrapperSubclass):
     """A tensor with sines and cosines the other way round."""
@@ -1386,20 +1383,20 @@ class TestOthers(CompileTestCase):
             (
                 {"options": {"copies": 1}},
                 "torch.compile(backend='mpsgraphs'): there is no option 'copies'; "
-                "known are copy_outputs, link, link_limit, max_graphs, pad_batch",
+                "known are copy_outputs, max_graphs, pad_batch",
             ),
             (
                 {"options": {"max_graphs": 0}},
                 "torch.compile(backend='mpsgraphs'): the option 'max_graphs' takes a positive int, but is 0",
             ),
             (
-                {"options": {"link": 1}},
-                "torch.compile(backend='mpsgraphs'): the option 'link' takes a bool, but is 1",
+                {"options": {"copy_outputs": 1}},
+                "torch.compile(backend='mpsgraphs'): the option 'copy_outputs' takes a bool, but is 1",
             ),
             (
                 {"mode": "max-autotune"},
                 "torch.compile(backend='mpsgraphs'): mode must be 'reduce-overhead' or None, which mean the same, got "
-                "'max-autotune'. Choose with options: copy_outputs, link, link_limit, max_graphs, pad_batch",
+                "'max-autotune'. Choose with options: copy_outputs, max_graphs, pad_batch",
             ),
         ):
             function = torch.compile(lambda x: x + 1, backend="mpsgraphs", **given)

@@ -214,11 +214,6 @@ class TestCaptureMessages(MessageTestCase):
             lambda: torch.mps.graph(graph, stream="strict"),
             "stream must be None or a torch.Stream of the MPS device, but is 'strict'",
         )
-        self.assert_raises(
-            ValueError,
-            lambda: torch.mps.MPSGraph(link=True, link_limit=0),
-            "link_limit must be at least 1, but is 0",
-        )
         self.assert_fails(
             graph.capture_end,
             "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.",
@@ -250,17 +245,12 @@ class TestCaptureMessages(MessageTestCase):
             )
         for function, name, value, kind in (
             (context, "capture_error_mode", 1, "a str"),
-            (graph.capture_begin, "link", 1, "a bool or None"),
             (graph.capture_begin, "freeze_host_reads", 1, "a bool"),
             (graph.capture_begin, "check_input_liveness", "", "a bool"),
             (context, "empty_cache", None, "a bool"),
             (new_graph, "keep_graph", 3, "a bool"),
-            (new_graph, "link", "a", "a bool"),
-            (new_graph, "link_limit", "a", "an int"),
-            (graph.instantiate, "link", 3, "a bool or None"),
             (make, "num_warmup_iters", "a", "an int"),
             (make, "allow_unused_input", 1, "a bool"),
-            (make, "link", None, "a bool"),
         ):
             expected = f"{name} must be {kind}, got {type(value).__name__}"
             with self.subTest(expected):

@@ -23,7 +23,6 @@ from ._traced_run import (
     TracedRun,
     Values,
 )
-from .graphs import _LINK_LIMIT
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,6 @@ class Options:
     copy_outputs: bool = True
     pad_batch: bool = False
     max_graphs: int = 8
-    link: bool = False
-    link_limit: int = _LINK_LIMIT
 
     @staticmethod
     def of(given: Optional[Dict[str, Any]]) -> "Options":
@@ -177,8 +174,6 @@ class CompiledGraph:
         self.capture = TracedCapture(
             self.traced,
             f"{name} ({part})",
-            link=options.link,
-            link_limit=options.link_limit,
         )
         self.capture_of_all_sizes: Optional[TracedCapture] = None
         # gradients may become those of parameters, and live long

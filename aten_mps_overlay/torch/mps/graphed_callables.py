@@ -38,7 +38,6 @@ _Callable = Union[torch.nn.Module, Callable[..., Any]]
 class _Options(NamedTuple):
     allow_unused_input: bool
     freeze_host_reads: bool
-    link: bool
 
 
 class _Graphed:
@@ -77,7 +76,7 @@ class _Graphed:
         self.frozen = [p for p in self.parameters if not p.requires_grad]
         self.autocast = _autocast_dtype()
         self.flags = torch._C._mps_flags()
-        self.forward_graph = MPSGraph(link=options.link)
+        self.forward_graph = MPSGraph()
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
@@ -183,7 +182,7 @@ class _Graphed:
                 [i for i, reached in enumerate(self.sources) if k in reached]
                 for k in range(len(self.outputs))
             ]
-            self.backward_graph = MPSGraph(link=self.options.link)
+            self.backward_graph = MPSGraph()
             with self.capture(self.backward_graph):
                 grads = iter(self.run_backward())
             found = [next(grads) if t.requires_grad else None for t in self.surface]
@@ -381,7 +380,6 @@ def make_graphed_callables(
     pool: Optional[_PoolHandle] = None,
     capture_error_mode: str = "global",
     *,
-    link: bool = False,
     freeze_host_reads: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
     r"""Return callables that replay captured forward and backward passes of ``callables``.
@@ -417,8 +415,6 @@ def make_graphed_callables(
             the pool is replayed between a forward and a backward pass, it may overwrite activations.
             The backward pass then raises.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
-        link (bool): Whether runs of MPSGraphs are linked. Results may then not be bit-identical to
-            those of the callables. See :class:`MPSGraph`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
 
     Returns:
@@ -449,7 +445,6 @@ def make_graphed_callables(
     _check_capture_options(
         pool,
         capture_error_mode,
-        link=link,
         allow_unused_input=allow_unused_input,
         freeze_host_reads=freeze_host_reads,
     )
@@ -469,7 +464,7 @@ def make_graphed_callables(
         raise ValueError(
             f"make_graphed_callables: there are {len(functions)} callables, but sample_args for {len(args)}"
         )
-    options = _Options(allow_unused_input, freeze_host_reads, link)
+    options = _Options(allow_unused_input, freeze_host_reads)
     memory = GraphPool.of(pool)
     # with gradients, whatever mode the caller is in: later calls may be in another one
     with torch.inference_mode(False):

@@ -31,9 +31,6 @@ __all__ = [
 
 _PoolHandle = Tuple[int, int]
 
-# The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
-_LINK_LIMIT = 256
-
 # The most replays that all graphs together keep encoded: kMostReady of MPSReadyReplays.h.
 _MOST_AHEAD = 16
 
@@ -106,19 +103,8 @@ class MPSGraph(torch._C._MPSGraph):
     With ``check_input_liveness=True`` they raise.
 
     Arguments:
-        keep_graph (bool): With True, the graph keeps the recording, and :meth:`instantiate` or the
-            first replay links runs of MPSGraphs and plans the calls of a replay. Otherwise the end
-            of the capture does. You may call :meth:`instantiate` again. Also allows
-            :meth:`debug_dump`.
-        link (bool): With True, consecutive runs of MPSGraphs are compiled to one executable when
-            a capture ends, and a replay encodes it in one call. A result that only
-            other runs of that executable read is not written to memory. Off by default, because
-            Apple's compiler may fuse these runs, so results may not be bit-identical to those of the
-            operators. Needs
-            macOS 15.0 or newer. Before that, one warning appears and the graph is replayed without
-            linking.
-        link_limit (int): The largest number of runs in one executable. It bounds the time of one
-            compilation.
+        keep_graph (bool): With True, the graph keeps the recording, so that :meth:`instantiate` may be
+            called again, and :meth:`debug_dump` names the lines of the program.
         encode_ahead (int, optional): The number of replays that another thread encodes in advance,
             0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
             together keep at most 16. The graph that was replayed least recently drops its replays.
@@ -142,15 +128,9 @@ class MPSGraph(torch._C._MPSGraph):
     def __init__(
         self,
         keep_graph: bool = False,
-        link: bool = False,
-        link_limit: int = _LINK_LIMIT,
         encode_ahead: Optional[int] = None,
     ) -> None:
         _check_type("keep_graph", keep_graph, bool)
-        _check_type("link", link, bool)
-        _check_type("link_limit", link_limit, int)
-        if link_limit < 1:
-            raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
         _check_type("encode_ahead", encode_ahead, int, type(None))
         if encode_ahead is None:
             encode_ahead = int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
@@ -161,8 +141,6 @@ class MPSGraph(torch._C._MPSGraph):
         super().__init__(keep_graph, encode_ahead)
         self._debug_mode = keep_graph
         self._steps: List[Any] = []  # captured steps of optimizers
-        self._link = link
-        self._link_limit = link_limit
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -175,7 +153,6 @@ class MPSGraph(torch._C._MPSGraph):
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "global",
         check_input_liveness: bool = False,
-        link: Optional[bool] = None,
         *,
         freeze_host_reads: bool = False,
     ) -> None:
@@ -193,8 +170,6 @@ class MPSGraph(torch._C._MPSGraph):
             check_input_liveness (bool): With True, a replay raises if the program no longer has an MPS
                 tensor that the block used and that existed before the capture: the program could not
                 write new input to it. Adds one check per tensor to each replay.
-            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
-                default is the option of the graph.
             freeze_host_reads (bool): By default a host read of device data (``.item()``,
                 ``.cpu()``, ``nonzero()``, ...) raises. With True it runs, with one warning, and
                 every replay uses the value of the capture.
@@ -212,15 +187,7 @@ class MPSGraph(torch._C._MPSGraph):
             check_input_liveness=check_input_liveness,
             freeze_host_reads=freeze_host_reads,
         )
-        _check_type("link", link, bool, type(None))
-        if link is None:
-            link = self._link
-        super().capture_begin(
-            pool,
-            freeze_host_reads,
-            check_input_liveness,
-            self._link_limit if link else 0,
-        )
+        super().capture_begin(pool, freeze_host_reads, check_input_liveness)
         self._steps = []
         _underway = weakref.ref(self)
 
@@ -233,24 +200,17 @@ class MPSGraph(torch._C._MPSGraph):
         """
         super().capture_end()
 
-    def instantiate(self, link: Optional[bool] = None) -> None:
+    def instantiate(self) -> None:
         r"""Plan the calls of a replay. With ``keep_graph=True`` the end of a capture does not plan them.
         If you do not call this method, the first replay plans them and takes longer than others.
 
-        You may call it again. Later replays then use the new ``link`` and the present value of
-        ``PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS`` in the environment, for example to measure one capture
-        with and without an option. If it raises, replays stay as they were.
-
-        Arguments:
-            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
-                default is the option of the capture.
+        May be called again. When it raises, replays stay as they were.
 
         Raises:
             RuntimeError: if the graph is empty, is being captured, or was not made with
                 ``keep_graph=True``.
         """
-        _check_type("link", link, bool, type(None))
-        super()._instantiate(None if link is None else self._link_limit if link else 0)
+        super()._instantiate()
 
     def replay(self) -> None:
         r"""Submit the recorded work again, in order with all other work of the MPS stream.
@@ -313,10 +273,8 @@ class MPSGraph(torch._C._MPSGraph):
             tensors that are read again, random states); ``constants`` (copies of CPU
             tensors that the block made); ``executables`` (used by the graph runs);
             ``buffers`` and ``buffer_bytes`` (kept memory outside of the pool), ``pool_bytes`` (the
-            most of the pool in use); ``linked_stretches`` (graph runs that are replayed as one executable),
-            ``linked_runs`` (graph runs in them), ``link_microseconds`` (time of linking at the end
-            of the capture); ``replays`` (since the capture), ``ready_replays`` (already encoded),
-            ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
+            most of the pool in use), ``replays`` (since the capture), ``ready_replays`` (already
+            encoded), ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
             reason why no replay is encoded ahead; empty if there is none, and before the first
             replay).
         """
@@ -335,10 +293,7 @@ class MPSGraph(torch._C._MPSGraph):
         nothing else uses it). All list the steps in the order of a replay: kind, operator if it is
         known, the line of the program that called it (with ``keep_graph=True``), sizes, and the
         buffers in use with offsets in bytes and the access (``"read"``, ``"write"``, or ``"bind"``:
-        a kernel may do either). A graph run has the dtypes and shapes of its inputs and results;
-        its buffers are known with ``keep_graph=True`` or ``link=True``. A linked graph run has the
-        number of its ``stretch``, and ``written`` tells for each result whether a replay writes it
-        to its memory (1) or not (0).
+        a kernel may do either). A graph run has the dtypes and shapes of its inputs and results.
 
         Arguments:
             debug_path: Where to write.
@@ -379,7 +334,6 @@ class graph(torch._C._MPSGraphContext):
         enable_annotations (bool): Accepted for code written for CUDA. Has no effect.
         annotation_config (optional): Accepted for code written for CUDA. Has no effect.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
-        link (bool, optional): See :meth:`MPSGraph.capture_begin`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
         empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
             before the capture, as :class:`torch.cuda.graph` does. The pool of a graph cannot use
@@ -399,7 +353,6 @@ class graph(torch._C._MPSGraphContext):
         annotation_config: Any = None,
         check_input_liveness: bool = False,
         *,
-        link: Optional[bool] = None,
         freeze_host_reads: bool = False,
         empty_cache: bool = True,
     ) -> None:
@@ -421,12 +374,10 @@ class graph(torch._C._MPSGraphContext):
             freeze_host_reads=freeze_host_reads,
             empty_cache=empty_cache,
         )
-        _check_type("link", link, bool, type(None))
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness
-        self.link = link
         self.freeze_host_reads = freeze_host_reads
         self.empty_cache = empty_cache
 
@@ -441,7 +392,6 @@ class graph(torch._C._MPSGraphContext):
             self.pool,
             self.capture_error_mode,
             self.check_input_liveness,
-            self.link,
             freeze_host_reads=self.freeze_host_reads,
         )
 
@@ -471,7 +421,6 @@ class graph_capture(graph):
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
-        link (bool): See :class:`MPSGraph`.
         empty_cache (bool): See :class:`graph`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
 
@@ -492,13 +441,12 @@ class graph_capture(graph):
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "global",
         check_input_liveness: bool = False,
-        link: bool = False,
         empty_cache: bool = True,
         *,
         freeze_host_reads: bool = False,
     ) -> None:
         super().__init__(
-            MPSGraph(link=link),
+            MPSGraph(),
             pool,
             capture_error_mode=capture_error_mode,
             check_input_liveness=check_input_liveness,

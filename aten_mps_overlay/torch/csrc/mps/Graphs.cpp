@@ -126,9 +126,6 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   result["buffers"] = stats.buffers;
   result["buffer_bytes"] = stats.buffer_bytes;
   result["pool_bytes"] = stats.pool_bytes;
-  result["linked_stretches"] = stats.linked_stretches;
-  result["linked_runs"] = stats.linked_runs;
-  result["link_microseconds"] = stats.link_microseconds;
   result["ready_replays"] = stats.ready_replays;
   result["ready_bytes"] = stats.ready_bytes;
   result["why_not_ahead"] = stats.why_not_ahead;
@@ -270,22 +267,19 @@ void initGraphBindings(py::module& module) {
               [](MPSCommandGraph& self,
                  std::optional<MPSGraphPool> pool,
                  bool freeze_host_reads,
-                 bool check_input_liveness,
-                 size_t link_limit) {
+                 bool check_input_liveness) {
                 self.captureBegin(
-                    pool, freeze_host_reads, check_input_liveness, link_limit);
+                    pool, freeze_host_reads, check_input_liveness);
               }),
           py::arg("pool") = py::none(),
           py::arg("freeze_host_reads") = false,
-          py::arg("check_input_liveness") = false,
-          py::arg("link_limit") = 0)
+          py::arg("check_input_liveness") = false)
       .def(
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
       .def(
           "_instantiate",
-          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::instantiate),
-          py::arg("link_limit") = py::none())
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::instantiate))
       .def(
           "_capture_abort",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort),

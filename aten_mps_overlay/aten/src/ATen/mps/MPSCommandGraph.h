@@ -38,12 +38,6 @@ struct MPSCommandGraphStats {
   size_t buffer_bytes = 0;
   // memory of the pool, which may be that of other graphs too
   size_t pool_bytes = 0;
-  // stretches of graph runs that are replayed as one executable each, and the
-  // graph runs in them
-  size_t linked_stretches = 0;
-  size_t linked_runs = 0;
-  // what it took to link them when the capture ended
-  size_t link_microseconds = 0;
   // replays that are encoded before they are asked for, and the memory in bytes
   // of the host's data of all of them
   size_t ready_replays = 0;
@@ -87,7 +81,7 @@ struct MPSCommandGraphDump {
 class TORCH_API MPSCommandGraph {
  public:
   /// With `keep_graph` the end of a capture leaves it to instantiate(), or to
-  /// the first replay, to link graph runs and to lay down what a replay does.
+  /// the first replay, to lay down what a replay does.
   /// After each replay, the next `encode_ahead` ones are encoded on another
   /// thread, at most 16 of all graphs.
   explicit MPSCommandGraph(bool keep_graph = false, size_t encode_ahead = 0);
@@ -101,21 +95,16 @@ class TORCH_API MPSCommandGraph {
   /// outside of the graph, with one warning, and its value is fixed.
   /// With `check_input_liveness` a replay raises, too, when a tensor of the
   /// device that existed before the capture and was used in it is gone.
-  /// Stretches of at most `link_limit` MPSGraph runs are compiled to one
-  /// executable each when the capture ends, if the system can do that; with 0
-  /// each run stays its own.
   void captureBegin(
       std::optional<MPSGraphPool> pool = std::nullopt,
       bool freeze_host_reads = false,
-      bool check_input_liveness = false,
-      size_t link_limit = 0);
+      bool check_input_liveness = false);
   /// Ends recording. Raises, and leaves the graph empty, when something ran
   /// that can't be repeated.
   void captureEnd();
   /// Lays down the calls of a replay. Only if the graph is kept, and then as
-  /// often as wanted: later replays do as the switches say now. Graph runs are
-  /// linked as captureBegin() said, or as `link_limit` does.
-  void instantiate(std::optional<size_t> link_limit = std::nullopt);
+  /// often as wanted: later replays do as the switches say now.
+  void instantiate();
   /// Ends recording and drops what was recorded, if this graph is being
   /// captured. Errors of later replays name the reason.
   void captureAbort(const std::string& reason = "");
@@ -140,8 +129,7 @@ class TORCH_API MPSCommandGraph {
 
  private:
   std::shared_ptr<const MPSReplay> makeReplay(
-      std::shared_ptr<const MPSRecording> recording,
-      size_t link_limit) const;
+      std::shared_ptr<const MPSRecording> recording) const;
 
   const bool keep_graph_;
   const size_t encode_ahead_;
@@ -155,7 +143,6 @@ class TORCH_API MPSCommandGraph {
   // why the last capture left the graph empty, "" if it did not
   std::string failure_;
   std::vector<Generator> generators_;
-  size_t link_limit_ = 0;
   size_t replays_ = 0;
 };
 

@@ -54,8 +54,7 @@ MPSCommandGraph::~MPSCommandGraph() {
 
 void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
                                    bool freeze_host_reads,
-                                   bool check_input_liveness,
-                                   size_t link_limit) {
+                                   bool check_input_liveness) {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
   TORCH_CHECK(!recording_,
@@ -75,8 +74,8 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ = std::make_unique<MPSGraphCapture>(
-        freeze_host_reads, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
+    capture_ =
+        std::make_unique<MPSGraphCapture>(freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
     stream->setCapture(capture_.get());
   });
   if (keep_graph_) {
@@ -84,7 +83,6 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   }
   capture_->recordThisThread();
   pool_ = used_pool;
-  link_limit_ = link_limit;
 }
 
 void MPSCommandGraph::captureEnd() {
@@ -95,25 +93,23 @@ void MPSCommandGraph::captureEnd() {
   const auto capture = detachFromStream(capture_);
   auto* stream = getCurrentMPSStream();
   auto recording = capture->finish(stream->device(), stream->compilationDescriptor());
-  replay_ = keep_graph_ ? nullptr : makeReplay(recording, link_limit_);
+  replay_ = keep_graph_ ? nullptr : makeReplay(recording);
   recording_ = std::move(recording);
   replays_ = 0;
 }
 
-std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSRecording> recording,
-                                                             size_t link_limit) const {
-  return std::make_shared<const MPSReplay>(
-      std::move(recording), link_limit, encode_ahead_, *pool_, getCurrentMPSStream());
+std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSRecording> recording) const {
+  return std::make_shared<const MPSReplay>(std::move(recording), encode_ahead_, getCurrentMPSStream());
 }
 
-void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
+void MPSCommandGraph::instantiate() {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: instantiate() was called while the graph is being captured.");
   TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_,
               "torch.mps graph: instantiate() needs a graph that keeps its recording. Make it with "
               "torch.mps.Graph(keep_graph=True).");
-  replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
+  replay_ = makeReplay(recording_);
 }
 
 void MPSCommandGraph::captureAbort(const std::string& reason) {
@@ -136,7 +132,7 @@ void MPSCommandGraph::replay() {
                 failure_.empty() ? "" : " Its last capture raised ",
                 failure_);
     if (!replay_) {
-      replay_ = makeReplay(recording_, link_limit_);
+      replay_ = makeReplay(recording_);
     }
     made = replay_; // another thread may reset the graph meanwhile
   }
@@ -219,11 +215,6 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
   }
   stats.pool_bytes = allocator->getPoolSize(*pool_);
   if (replay_) {
-    stats.linked_stretches = replay_->linked().size();
-    for (const auto& run : replay_->linked()) {
-      stats.linked_runs += run.parts.size();
-    }
-    stats.link_microseconds = replay_->linkMicroseconds();
     stats.ready_replays = replay_->readyCount();
     stats.ready_bytes = stats.ready_replays * replay_->stagingBytes();
     stats.why_not_ahead = replay_->whyNotAhead();

@@ -1,6 +1,6 @@
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSExecutableCache.h>
-#include <ATen/mps/MPSReplay.h>
+#include <ATen/mps/MPSRecording.h>
 #include <c10/util/irange.h>
 
 #include <unordered_map>
@@ -73,8 +73,6 @@ class Describer {
     step.kind = "graph_run";
     step.tensors.emplace_back("inputs", tensors(run.inputs.get()));
     step.tensors.emplace_back("results", tensors(run.results.get()));
-    useData(step, run, run.inputs.get(), "read");
-    useData(step, run, run.results.get(), "write");
     return step;
   }
 
@@ -130,20 +128,6 @@ class Describer {
     step.uses.push_back({position->second, offset, access});
   }
 
-  // As far as the capture has noted where the data lies.
-  void useData(Step& step, const MPSGraphRunStep& run, NSArray<MPSGraphTensorData*>* all, const char* access) {
-    if (!run.locations) {
-      return;
-    }
-    for (MPSGraphTensorData* data in all) {
-      const auto place = run.locations->find(data);
-      if (place != run.locations->end() && place->second.buffer) {
-        id<MTLBuffer> buffer = place->second.buffer;
-        use(step, buffer, place->second.begin - regionOf(buffer).second, access);
-      }
-    }
-  }
-
   const char* memoryOf(id<MTLBuffer> buffer) const {
     if (recording_.pinned.contains(buffer)) {
       return "kept";
@@ -166,23 +150,11 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
     return dump;
   }
   Describer describer(*recording_);
-  // by step, the linked run that it is part of
-  std::unordered_map<const MPSCommandStep*, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
-  for (const auto i : c10::irange(replay_ ? replay_->linked().size() : 0)) {
-    for (const auto& part : replay_->linked()[i].parts) {
-      parts[part.step] = {i, &part};
-    }
-  }
   @autoreleasepool {
     for (const auto i : c10::irange(recording_->steps.size())) {
       auto step = std::visit(describer, recording_->steps[i]);
       step.op = recording_->operators[i];
       step.line = i < recording_->lines.size() ? recording_->lines[i] : "";
-      if (const auto part = parts.find(&recording_->steps[i]); part != parts.end()) {
-        step.numbers.emplace_back("stretch", std::vector<uint64_t>{part->second.first});
-        const auto& written = part->second.second->written;
-        step.numbers.emplace_back("written", std::vector<uint64_t>(written.begin(), written.end()));
-      }
       dump.steps.push_back(std::move(step));
     }
   }

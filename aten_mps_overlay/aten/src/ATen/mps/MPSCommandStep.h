@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -96,49 +95,6 @@ struct MPSKernelStep {
   NSUInteger indirect_offset = 0;
 };
 
-/// Where the data that an MPSGraph takes or gives lies.
-struct MPSTensorLocation {
-  // what its bytes are counted in: the buffer, or the heap if other buffers may lie on the same memory. Only compared.
-  const void* region = nullptr;
-  size_t begin = 0; // in bytes
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> strides; // in elements
-  MPSDataType type = MPSDataTypeInvalid;
-  size_t itemsize = 0;
-  // nil if the data has memory of its own
-  id<MTLBuffer> buffer = nil;
-};
-
-/// Bytes of a region: of a buffer, or of a heap if other buffers may lie on the same memory.
-struct MPSByteRange {
-  const void* region = nullptr;
-  size_t begin = 0;
-  size_t end = 0;
-
-  bool overlaps(const MPSByteRange& other) const {
-    return region == other.region && begin < other.end && other.begin < end;
-  }
-};
-
-/// What the bytes of a buffer are counted in, and where in it the buffer begins. Buffers of other heaps than placement
-/// heaps never lie on the same memory.
-inline std::pair<const void*, size_t> regionOf(id<MTLBuffer> buffer) {
-  id<MTLHeap> heap = buffer.heap;
-  if (heap && heap.type == MTLHeapTypePlacement) {
-    return {heap, buffer.heapOffset};
-  }
-  return {buffer, 0};
-}
-
-/// The bytes from `begin` to `end` of a buffer.
-inline MPSByteRange rangeOf(id<MTLBuffer> buffer, size_t begin, size_t end) {
-  const auto [region, start] = regionOf(buffer);
-  return {region, start + begin, start + end};
-}
-
-/// By tensor data.
-using MPSTensorLocations = std::unordered_map<const void*, MPSTensorLocation>;
-
 /// One run of an MPSGraph. `executable`, `inputs` and `results` are filled in when the capture ends.
 struct MPSGraphRunStep {
   MPSRetained<MPSGraph*> graph;
@@ -147,8 +103,6 @@ struct MPSGraphRunStep {
   MPSRetained<MPSGraphExecutable*> executable;
   MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
   MPSRetained<NSArray<MPSGraphTensorData*>*> results;
-  // of inputs and results as far as they are known; only for captures that link
-  std::shared_ptr<const MPSTensorLocations> locations;
 };
 
 struct MPSCopyStep {
@@ -195,9 +149,6 @@ struct MPSStatusStep {
 
 using MPSCommandStep = std::
     variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep, MPSStatusStep>;
-
-/// The steps of a replay, in their order. Who made them keeps them where they are.
-using MPSStepOrder = std::vector<const MPSCommandStep*>;
 
 /// Whether the step goes on in the compute encoder that is open, and leaves it open.
 bool usesComputeEncoder(const MPSCommandStep& step);

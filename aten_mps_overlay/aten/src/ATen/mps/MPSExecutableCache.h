@@ -55,7 +55,6 @@ TORCH_API bool isExecutableCacheEnabled();
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -75,15 +74,6 @@ struct MPSExecutableRun {
   NSArray<MPSGraphTensorData*>* results = nil;
 };
 
-/// A graph that calls the executables of others, compiled.
-struct MPSLinkedExecutable {
-  MPSGraph* graph = nil;
-  MPSGraphExecutable* executable = nil;
-  // in the order of who made it
-  NSArray<MPSGraphTensor*>* feeds = nil;
-  NSArray<MPSGraphTensor*>* targets = nil;
-};
-
 class MPSExecutableCache {
  public:
   static MPSExecutableCache& getInstance();
@@ -97,12 +87,6 @@ class MPSExecutableCache {
                        NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
                        id<MTLDevice> device,
                        MPSGraphCompilationDescriptor* descriptor);
-
-  /// Finds the executable that calls `parts` in the way that `calls` tells, or lets `compile` make it; its members are
-  /// autoreleased, and nil if that fails.
-  MPSLinkedExecutable getLinked(const std::vector<uint64_t>& calls,
-                                NSArray<MPSGraphExecutable*>* parts,
-                                const std::function<MPSLinkedExecutable()>& compile);
 
   /// Notes the key of a graph, which must live until forgetGraphs() is called. May be called from wherever graphs are
   /// made: waits for nothing but other calls.
@@ -129,10 +113,6 @@ class MPSExecutableCache {
     MPSExecutableCacheStats* counts;
     std::vector<MPSExecutableCacheEntry::Tensor> inputs;
     size_t hits = 0;
-    // of a linked executable alone: those that it calls, and its tensors
-    NSArray<MPSGraphExecutable*>* parts = nil;
-    NSArray<MPSGraphTensor*>* feeds = nil;
-    NSArray<MPSGraphTensor*>* targets = nil;
   };
 
   MPSGraphExecutable* lookUp(const Key& key);

@@ -88,15 +88,6 @@ c10::ScalarType scalarTypeOf(MPSDataType type) {
   }
 }
 
-static MPSExecutableCacheEntry::Tensor tensorOf(NSArray<NSNumber*>* shape, MPSDataType type) {
-  MPSExecutableCacheEntry::Tensor tensor;
-  tensor.dtype = scalarTypeOf(type);
-  for (NSNumber* size in shape) {
-    tensor.shape.push_back(size.longLongValue);
-  }
-  return tensor;
-}
-
 // In the order in which the graph was given its placeholders.
 static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(
     MPSGraph* graph,
@@ -104,7 +95,11 @@ static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(
   std::vector<MPSExecutableCacheEntry::Tensor> inputs;
   for (MPSGraphTensor* tensor in graph.placeholderTensors) {
     if (MPSGraphTensorData* data = feeds[tensor]) {
-      inputs.push_back(tensorOf(data.shape, data.dataType));
+      auto& input = inputs.emplace_back();
+      input.dtype = scalarTypeOf(data.dataType);
+      for (NSNumber* size in data.shape) {
+        input.shape.push_back(size.longLongValue);
+      }
     }
   }
   return inputs;
@@ -210,61 +205,6 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
   return run;
 }
 
-// What the counts of linked executables go by; no operator has this key.
-static const std::string& linkedKey() {
-  static const auto* key = new std::string("linked");
-  return *key;
-}
-
-MPSLinkedExecutable MPSExecutableCache::getLinked(const std::vector<uint64_t>& calls,
-                                                  NSArray<MPSGraphExecutable*>* parts,
-                                                  const std::function<MPSLinkedExecutable()>& compile) {
-  // no graph is at address 0
-  Key key{0};
-  for (MPSGraphExecutable* part in parts) {
-    key.push_back(reinterpret_cast<uint64_t>(part));
-  }
-  key.push_back(0);
-  key.insert(key.end(), calls.begin(), calls.end());
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (lookUp(key)) {
-      const auto& entry = entries_.front();
-      return {[[entry.graph retain] autorelease],
-              [[entry.executable retain] autorelease],
-              [[entry.feeds retain] autorelease],
-              [[entry.targets retain] autorelease]};
-    }
-    counts_.misses++;
-    counts_by_key_[linkedKey()].misses++;
-  }
-  const auto made = compile();
-  if (!made.executable) {
-    return made;
-  }
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (by_key_.count(key) == 0) { // another thread may have been faster
-    auto& counts = counts_by_key_[linkedKey()];
-    counts.entries++;
-    std::vector<MPSExecutableCacheEntry::Tensor> inputs;
-    for (MPSGraphTensor* tensor in made.feeds) {
-      inputs.push_back(tensorOf(tensor.shape, tensor.dataType));
-    }
-    entries_.push_front({key,
-                         [made.graph retain],
-                         [made.executable retain],
-                         &counts,
-                         std::move(inputs),
-                         0,
-                         [parts retain],
-                         [made.feeds retain],
-                         [made.targets retain]});
-    by_key_.emplace(key, entries_.begin());
-    dropBeyond(limit_);
-  }
-  return made;
-}
-
 void MPSExecutableCache::dropBeyond(size_t limit) {
   while (entries_.size() > limit) {
     auto& last = entries_.back();
@@ -274,9 +214,6 @@ void MPSExecutableCache::dropBeyond(size_t limit) {
     // graphs and command buffers that need it have references of their own
     [last.executable release];
     [last.graph release];
-    [last.feeds release];
-    [last.targets release];
-    [last.parts release];
     by_key_.erase(last.key);
     entries_.pop_back();
   }
@@ -300,7 +237,7 @@ std::vector<MPSExecutableCacheEntry> MPSExecutableCache::entries() {
   std::vector<MPSExecutableCacheEntry> entries;
   entries.reserve(entries_.size());
   for (const auto& entry : entries_) {
-    entries.push_back({entry.parts ? linkedKey() : keyOf(entry.graph), entry.inputs, entry.hits});
+    entries.push_back({keyOf(entry.graph), entry.inputs, entry.hits});
   }
   return entries;
 }

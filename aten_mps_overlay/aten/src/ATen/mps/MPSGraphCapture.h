@@ -24,8 +24,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   MPSGraphCapture(bool freeze_host_reads,
                   MPSGraphPool pool,
                   std::vector<Generator> generators,
-                  bool check_input_liveness,
-                  bool notes_locations);
+                  bool check_input_liveness);
   ~MPSGraphCapture() override;
 
   bool freezesHostReads() const {
@@ -74,13 +73,6 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   /// Lets each replay check a status that earlier work writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSRecording> part);
-  /// Whether graph runs are to be linked, for which it must be known where their data lies.
-  bool notesLocations() const {
-    return notes_locations_;
-  }
-  /// Remembers where the data of `object`, an MPSGraphTensorData or MPSNDArray, lies.
-  void noteLocation(id object, MPSTensorLocation place);
-  void noteLocationOf(id object, id other);
   /// True when a replay is to draw from the generator again.
   bool isRegistered(const GeneratorImpl* generator) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
@@ -133,7 +125,6 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   const std::vector<Generator> generators_;
   std::atomic<int> unrecorded_draws_{0};
   const bool check_input_liveness_;
-  const bool notes_locations_;
   MPSHostComputations host_computations_;
   // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
   std::atomic<CallbackHandle> operator_observer_{0};
@@ -149,9 +140,6 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::unordered_map<const TensorImpl*, size_t> watched_places_;
   // in watched_
   std::vector<size_t> unnamed_;
-  MPSTensorLocations locations_;
-  // keeps the addresses in locations_ from being used again
-  std::vector<MPSRetained<id>> placed_;
   // bytes that no kernel has taken yet
   std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
   std::string refusal_;

@@ -170,12 +170,10 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
 MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
                                  MPSGraphPool pool,
                                  std::vector<Generator> generators,
-                                 bool check_input_liveness,
-                                 bool notes_locations)
+                                 bool check_input_liveness)
     : freeze_host_reads_(freeze_host_reads),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
-      notes_locations_(notes_locations),
       recording_(std::make_shared<MPSRecording>()) {
   recording_->pool.emplace(pool);
   recording_->overwrites.emplace(pool);
@@ -367,25 +365,6 @@ void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   recording_->parts.push_back(std::move(part));
 }
 
-void MPSGraphCapture::noteLocation(id object, MPSTensorLocation place) {
-  std::lock_guard lock(mutex_);
-  if (locations_.insert_or_assign(object, std::move(place)).second) {
-    placed_.emplace_back(object);
-  }
-}
-
-void MPSGraphCapture::noteLocationOf(id object, id other) {
-  std::lock_guard lock(mutex_);
-  const auto known = locations_.find(other);
-  if (known == locations_.end()) {
-    return;
-  }
-  const MPSTensorLocation place = known->second;
-  if (locations_.insert_or_assign(object, place).second) {
-    placed_.emplace_back(object);
-  }
-}
-
 id<MTLComputeCommandEncoder> MPSGraphCapture::newRecordingEncoder(id<MTLComputeCommandEncoder> encoder) {
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
@@ -396,19 +375,6 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDic
   // callers may go on to change a mutable dictionary
   step.feeds = [[feeds copy] autorelease];
   step.targets = [[targets copy] autorelease];
-  if (notes_locations_) {
-    auto locations = std::make_shared<MPSTensorLocations>();
-    std::lock_guard lock(mutex_);
-    for (NSDictionary* all : {feeds, targets}) {
-      for (MPSGraphTensorData* data in all.allValues) {
-        const auto known = locations_.find(data);
-        if (known != locations_.end()) {
-          locations->insert(*known);
-        }
-      }
-    }
-    step.locations = std::move(locations);
-  }
   recordStep(std::move(step));
 }
 
@@ -570,7 +536,6 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     std::swap(versions, versions_);
     watched_places_.clear();
     unnamed_.clear();
-    locations_.clear();
   }
   refuseAt(host_computations_.endBlock());
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory

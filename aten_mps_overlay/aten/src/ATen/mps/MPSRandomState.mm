@@ -108,12 +108,7 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
   capture->recordStep(std::move(step));
   capture->countDraws(-1);
   MPSShape* shape = @[ @(detail::PHILOX_STATE_N) ];
-  MPSGraphTensorData* data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape
-                                                                   dataType:MPSDataTypeInt32] autorelease];
-  if (capture->notesLocations()) {
-    capture->noteLocation(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t), state});
-  }
-  return data;
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape dataType:MPSDataTypeInt32] autorelease];
 }
 
 static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) {

@@ -2,16 +2,12 @@
 
 // Replays of a recording. Objective-C++ only.
 
-#include <ATen/mps/MPSCaptureUtils.h>
-#include <ATen/mps/MPSLinkedReplay.h>
 #include <ATen/mps/MPSReadyReplays.h>
 #include <ATen/mps/MPSRecording.h>
-#include <ATen/mps/MPSReplayPlan.h>
 #include <ATen/mps/MPSReplayRefreshes.h>
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace at::mps {
 
@@ -20,32 +16,22 @@ class MPSStepEncoder;
 /// Encodes a recording again, and keeps the recording alive. Immutable.
 class MPSReplay {
  public:
-  /// Joins graph runs, at most `link_limit` to one executable (none with 0; warns once if the system can't), and lays
-  /// down the calls of a replay unless PYTORCH_MPS_GRAPH_PLAN is 0. Keeps the next `encode_ahead` replays encoded.
-  MPSReplay(std::shared_ptr<const MPSRecording> recording,
-            size_t link_limit,
-            size_t encode_ahead,
-            MPSGraphPool pool,
-            MPSStream* stream);
+  /// Keeps the next `encode_ahead` replays encoded.
+  MPSReplay(std::shared_ptr<const MPSRecording> recording, size_t encode_ahead, MPSStream* stream);
   ~MPSReplay();
 
   bool isEmpty() const {
     return recording_->steps.empty();
   }
-  /// Graph runs that were joined, in the order of the steps.
-  const std::vector<MPSLinkedRun>& linked() const {
-    return linked_;
-  }
-  size_t linkMicroseconds() const {
-    return link_microseconds_;
-  }
-  /// Raises when a tensor that the steps use has moved, on the device or on the host.
+  /// Raises when a tensor that the steps use has moved, on the device or on the
+  /// host.
   void check() const {
     recording_->checkTensors();
     refreshes_.check();
   }
-  /// Makes what the steps write the gradients of tensors again, as the captured block would. Off the queue: what was
-  /// there instead may belong to an interpreter.
+  /// Makes what the steps write the gradients of tensors again, as the captured
+  /// block would. Off the queue: what was there instead may belong to an
+  /// interpreter.
   void giveBackGradients() const {
     recording_->written.giveBackGradients();
   }
@@ -77,18 +63,9 @@ class MPSReplay {
   void encode(MPSStepEncoder& steps, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const;
   void submitNow(MPSStream* stream) const;
   void submitReady(MPSStream* stream, MPSReadyReplay ready) const;
-  void link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
 
   const std::shared_ptr<const MPSRecording> recording_;
   const MPSReplayRefreshes refreshes_;
-  // steps of the recording, or linked runs in their place
-  MPSStepOrder order_;
-  std::vector<MPSLinkedRun> linked_;
-  size_t link_microseconds_ = 0;
-  // encodes the order by fewer calls
-  std::unique_ptr<const MPSReplayPlan> plan_;
-  // what the GPU needs until it is done: executables, and what indirect command buffers use
-  MPSRetained<NSArray*> used_;
   std::string why_not_ahead_;
   std::shared_ptr<MPSReadyReplays> ready_;
 };

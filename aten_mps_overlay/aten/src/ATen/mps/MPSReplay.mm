@@ -3,40 +3,12 @@
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStepEncoder.h>
-#include <c10/util/env.h>
 #include <c10/util/irange.h>
-
-#include <algorithm>
-#include <chrono>
-#include <unordered_map>
 
 namespace at::mps {
 
-MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
-                     size_t link_limit,
-                     size_t encode_ahead,
-                     MPSGraphPool pool,
-                     MPSStream* stream)
+MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording, size_t encode_ahead, MPSStream* stream)
     : recording_(std::move(recording)), refreshes_(recording_->steps) {
-  for (const auto& step : recording_->steps) {
-    if (!refreshes_.isInFirstBlit(step)) {
-      order_.push_back(&step);
-    }
-  }
-  @autoreleasepool {
-    NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
-    if (link_limit > 0) {
-      link(link_limit, pool, stream->device(), stream->compilationDescriptor());
-      for (const auto& run : linked_) {
-        [used addObject:std::get<MPSGraphRunStep>(run.step).executable.get()];
-      }
-    }
-    if (c10::utils::check_env("PYTORCH_MPS_GRAPH_PLAN").value_or(true)) {
-      plan_ = std::make_unique<const MPSReplayPlan>(order_, refreshes_, stream->device());
-      plan_->addUsedIndirectlyTo(used);
-    }
-    used_ = [[used copy] autorelease];
-  }
   why_not_ahead_ = encode_ahead > 0 ? findWhyNotAhead() : "encode_ahead is 0";
   if (why_not_ahead_.empty()) {
     ready_ = std::make_shared<MPSReadyReplays>(encode_ahead, [this, stream] { return encodeReady(stream); });
@@ -47,32 +19,6 @@ MPSReplay::~MPSReplay() {
   if (ready_) {
     ready_->close(); // it encodes what the members keep
   }
-}
-
-void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
-  const auto begin = std::chrono::steady_clock::now();
-  auto runs = linkRuns(order_, device, descriptor, pool, limit);
-  if (!runs) {
-    TORCH_WARN_ONCE(
-        "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
-        "ones are replayed one by one.");
-    return;
-  }
-  linked_ = std::move(*runs);
-  // A linked run comes where its first part was.
-  std::unordered_map<const MPSCommandStep*, const MPSCommandStep*> replaced;
-  for (const auto& run : linked_) {
-    for (const auto& part : run.parts) {
-      replaced[part.step] = &part == &run.parts.front() ? &run.step : nullptr;
-    }
-  }
-  for (auto& step : order_) {
-    const auto other = replaced.find(step);
-    step = other == replaced.end() ? step : other->second;
-  }
-  order_.erase(std::remove(order_.begin(), order_.end(), nullptr), order_.end());
-  const auto taken = std::chrono::steady_clock::now() - begin;
-  link_microseconds_ = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
 
 void MPSReplay::submit(MPSStream* stream) const {
@@ -105,7 +51,7 @@ void MPSReplay::submitNow(MPSStream* stream) const {
   refreshes_.write(staging.get());
   recording_->countReplay();
   // The watch keeps the executables until the GPU is done: the graph may be dropped earlier.
-  MPSReplayWatch watch(stream, used_.get());
+  MPSReplayWatch watch(stream, recording_->executables.get());
   watch.watchCommandBuffer();
   MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());
   if (stream->recordingCapture()) {
@@ -124,7 +70,7 @@ void MPSReplay::submitNow(MPSStream* stream) const {
 void MPSReplay::submitReady(MPSStream* stream, MPSReadyReplay ready) const {
   refreshes_.write(ready.staging.get());
   recording_->countReplay();
-  MPSReplayWatch watch(stream, used_.get(), ready.command_buffer.get());
+  MPSReplayWatch watch(stream, recording_->executables.get(), ready.command_buffer.get());
   watch.watchCommandBuffer();
   refreshes_.giveBackAfter(watch, std::move(ready.staging));
   ready_->prepareAfter(ready.command_buffer.get().commandBuffer);
@@ -133,11 +79,9 @@ void MPSReplay::submitReady(MPSStream* stream, MPSReadyReplay ready) const {
 
 void MPSReplay::encode(MPSStepEncoder& steps, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
   refreshes_.encodeFirstBlit(command_buffer, staging);
-  if (plan_) {
-    plan_->encode(steps, staging);
-  } else {
-    for (const auto* step : order_) {
-      steps.encode(*step);
+  for (const auto& step : recording_->steps) {
+    if (!refreshes_.isInFirstBlit(step)) {
+      steps.encode(step);
     }
   }
   steps.endComputeEncoder();

@@ -10,7 +10,6 @@
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -187,31 +186,6 @@ class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
   std::unique_ptr<DynamicMetalShaderLibrary> library = std::make_unique<DynamicMetalShaderLibrary>(kSource);
   at::Tensor x;
 };
-
-// Nothing but the commands refers to their pipelines on GPUs of the ninth family, which load them by themselves.
-TEST_F(MPSGraphCaptureThreadsTest, PipelinesOfIndirectCommandsInFlight) {
-  auto* stream = getCurrentMPSStream();
-  if (![stream->device() supportsFamily:static_cast<MTLGPUFamily>(1009)]) {
-    GTEST_SKIP() << "other GPUs need a first use of each pipeline";
-  }
-  setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1", 1);
-  graph.captureBegin();
-  for (int i = 0; i < 8; i++) {
-    increment(known);
-  }
-  graph.captureEnd();
-  unsetenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS");
-  id<MTLSharedEvent> gpu_may_go_on = [[stream->device() newSharedEvent] autorelease];
-  dispatch_sync_with_rethrow(stream->queue(), ^() {
-    stream->endKernelCoalescing();
-    [stream->recordedCommandBuffer() encodeWaitForEvent:gpu_may_go_on value:1];
-  });
-  graph.replay();
-  graph.reset();
-  library.reset();
-  gpu_may_go_on.signaledValue = 1;
-  expectFilledWith(x, 17);
-}
 
 TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
   graph.captureBegin();

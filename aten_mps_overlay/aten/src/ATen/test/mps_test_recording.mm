@@ -30,8 +30,7 @@ class MPSRecordingTest : public ::testing::Test {
       capture = std::make_unique<MPSGraphCapture>(/*freeze_host_reads=*/false,
                                                   MPSGraphPool{0, 0},
                                                   std::vector<at::Generator>{},
-                                                  /*check_input_liveness=*/false,
-                                                  /*notes_locations=*/false);
+                                                  /*check_input_liveness=*/false);
       stream->setCapture(capture.get());
     });
     capture->recordThisThread();
