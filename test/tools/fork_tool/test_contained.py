@@ -26,11 +26,11 @@ def unused(*entries: dict[str, str]) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("name", "declaring", "using"),
     [
-        # The five cases for which the check was made, by the kind of their names.
-        ("getLinked", {HEADER: "  MPSExecutable getLinked(MPSGraph* graph);"}, {ENGINE: "  auto made = cache.getLinked(graph);"}),
-        ("MPSLinkedRun", {HEADER: "struct MPSLinkedRun {"}, {ENGINE: "  std::vector<MPSLinkedRun> runs;"}),
-        ("RUN_LINKED", {HEADER: "  RUN_LINKED,"}, {ENGINE: "    case Kind::RUN_LINKED:"}),
-        ("run_linker", {HEADER: "TORCH_API extern MPSLinker run_linker;"}, {ENGINE: "  run_linker = &link;"}),
+        # The five kinds of names for which the check was made.
+        ("getCompiled", {HEADER: "  MPSExecutable getCompiled(MPSGraph* graph);"}, {ENGINE: "  auto made = cache.getCompiled(graph);"}),
+        ("MPSGraphRun", {HEADER: "struct MPSGraphRun {"}, {ENGINE: "  std::vector<MPSGraphRun> runs;"}),
+        ("RUN_GRAPH", {HEADER: "  RUN_GRAPH,"}, {ENGINE: "    case Kind::RUN_GRAPH:"}),
+        ("graph_runner", {HEADER: "TORCH_API extern MPSRunner graph_runner;"}, {ENGINE: "  graph_runner = &run;"}),
         ("compile_report", {PYTHON: 'from ._report import compile_report\ndef compile_report():'}, {TEST: "torch.mps.compile_report()"}),
         # Others.
         ("owns_bytes", {HEADER: "  bool owns_bytes = false;"}, {ENGINE: "  if (step.owns_bytes) {"}),
