@@ -28,17 +28,6 @@ IS_COLLECTION(_members.keys)
   return dictionary;
 }
 
-+ (instancetype)dictionaryWithObjects:(NSArray*)objects forKeys:(NSArray*)keys {
-  if (objects.count != keys.count) {
-    VIOLATION("%lu objects for %lu keys", objects.count, keys.count);
-  }
-  NSDictionary* dictionary = [self dictionary];
-  for (NSUInteger i = 0; i < objects.count; ++i) {
-    [dictionary simulatorSet:objects[i] forKey:keys[i] function:__func__];
-  }
-  return dictionary;
-}
-
 - (instancetype)initWithDictionary:(NSDictionary*)dictionary {
   for (id key in dictionary) {
     [self simulatorSet:dictionary[key] forKey:key function:__func__];

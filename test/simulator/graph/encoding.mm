@@ -186,12 +186,6 @@ class Run {
     const ComputingGuard guard;
     Tensors feeds = tensors(feeds_);
     const Tensors results = tensors(results_);
-    if (plan_->has_calls) {
-      plan_->run_in_any_order(feeds, [&](size_t target, const at::Tensor& value) {
-        write_result(results[target], detach_from(value, {results[target]}));
-      });
-      return;
-    }
     Tensors values = plan_->run(std::move(feeds));
     for (at::Tensor& value : values) {
       value = detach_from(value, results);
@@ -239,29 +233,6 @@ void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphT
   }
 }
 
-// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls
-// of the framework; otherwise linking would seem to cost less than it does.
-void encode_called(const char* method,
-                   MPSCommandBuffer* command_buffer,
-                   const Plan& plan,
-                   const std::vector<MPSGraphTensorData*>& feeds,
-                   const std::vector<MPSGraphTensorData*>& results) {
-  const auto some = [](size_t count, const std::vector<MPSGraphTensorData*>& of) {
-    std::vector<MPSGraphTensorData*> items(of.empty() ? 0 : count);
-    for (size_t i = 0; i < items.size(); i++) {
-      items[i] = of[i % of.size()];
-    }
-    return items;
-  };
-  for (const Step& step : plan.steps) {
-    if (step.node->call) {
-      auto run = std::make_shared<Run>(
-          method, nullptr, some(step.inputs.size(), feeds), some(step.outputs.size(), results), ExecutableUse());
-      append_command(command_buffer, Command{"MPSGraph", [run = std::move(run)] {}, {}});
-    }
-  }
-}
-
 } // namespace
 
 void schedule(const char* method,
@@ -276,9 +247,6 @@ void schedule(const char* method,
     accesses.reserve(feeds.size() + results.size());
     add_accesses(accesses, feeds, false);
     add_accesses(accesses, results, true);
-  }
-  if (plan->has_calls && settings().null_mode) {
-    encode_called(method, command_buffer, *plan, feeds, results);
   }
   // A std::function copies what it holds: the run itself stays where it is.
   auto run = std::make_shared<Run>(method, std::move(plan), std::move(feeds), std::move(results), std::move(use));
@@ -456,29 +424,18 @@ void check_overlap(const char* method,
   if (!settings().validation) {
     return;
   }
-  const auto describe = [](MPSGraphTensorData* data) {
-    return Bytes(memory_of(data)).describe(memory_of(data).byte_offset);
-  };
-  for (size_t target = 0; target < results.size(); target++) {
-    const Bytes written(memory_of(results[target]));
-    const auto refuse = [&](const char* format, MPSGraphTensorData* other) {
-      violation(format, method, describe(results[target]).c_str(), describe(other).c_str());
-    };
-    for (size_t other = 0; plan.has_calls && other < target; other++) {
-      if (written.overlaps(Bytes(memory_of(results[other])))) {
-        refuse("%s: the result %s overlaps the result %s, and either may be written first", results[other]);
-      }
-    }
+  for (MPSGraphTensorData* result : results) {
+    const Bytes written(memory_of(result));
     for (size_t i = 0; i < feeds.size(); i++) {
       if (plan.feeds[i] == Plan::unused) {
         continue;
       }
       const Bytes read(memory_of(feeds[i]));
       if (!written.takes_the_place_of(read) && written.overlaps(read)) {
-        refuse("%s: the result %s overlaps a part of the feed %s", feeds[i]);
-      }
-      if (plan.has_calls && written.overlaps(read) && !plan.is_read_before(i, target)) {
-        refuse("%s: the result %s takes the place of the feed %s, which another call may not have read yet", feeds[i]);
+        violation("%s: the result %s overlaps a part of the feed %s",
+                  method,
+                  written.describe(memory_of(result).byte_offset).c_str(),
+                  read.describe(memory_of(feeds[i]).byte_offset).c_str());
       }
     }
   }

@@ -1,5 +1,4 @@
-// What is behind MPSGraphExecutable: the calls of one by another, and whether one outlives the work that it has
-// encoded.
+// What is behind MPSGraphExecutable, and whether one outlives the work that it has encoded.
 #pragma once
 
 #include "graph/plan.h"
@@ -16,13 +15,10 @@ namespace mps_simulator::graph {
 struct ExecutableLife {
   std::string name; // for messages
   std::atomic<size_t> in_flight{0};
-  std::atomic<bool> released{false};
   // Apple does not say that several may encode it.
   OneThread one_thread;
   // While work was in flight.
   std::atomic<bool> released_early{false};
-  // Those that it calls. Apple does not say that it retains them.
-  std::vector<std::shared_ptr<ExecutableLife>> called;
 };
 
 // Held by a command from its encoding until it is done or dropped.
@@ -30,42 +26,29 @@ class ExecutableUse {
  public:
   ExecutableUse() = default;
   explicit ExecutableUse(std::shared_ptr<ExecutableLife> life) : life_(std::move(life)) {
-    count(*life_, 1);
+    life_->in_flight++;
   }
   ExecutableUse(ExecutableUse&&) noexcept = default;
   ExecutableUse& operator=(ExecutableUse&&) = delete;
   ~ExecutableUse() {
     if (life_) {
-      count(*life_, -1);
+      life_->in_flight--;
     }
   }
 
-  // Violation if the executable, or one that it calls, is gone.
+  // Violation if the executable is gone.
   void check(const char* method) const;
 
  private:
-  static void count(ExecutableLife& life, int difference);
-
   std::shared_ptr<ExecutableLife> life_;
 };
 
-// What is behind MPSGraphExecutable, and the calls of one by another.
 // What specializing or compiling gives; commands share it with the executable.
 struct Compiled {
   std::shared_ptr<const Plan> plan;
   std::vector<TensorType> feed_types;
   std::vector<TensorType> target_types;
 };
-
-TensorType to_type(MPSGraphShapedType* shaped);
-
-// The plan with the executables that it calls; `life` records them.
-std::shared_ptr<const Plan> resolve_calls(const Plan& plan,
-                                          NSDictionary<NSString*, MPSGraphExecutable*>* callables,
-                                          ExecutableLife& life);
-
-// Violation if an executable that is called is gone.
-void check_called(const char* method, const ExecutableLife& life);
 
 } // namespace mps_simulator::graph
 

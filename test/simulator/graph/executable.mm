@@ -12,29 +12,9 @@
 
 namespace mps_simulator::graph {
 
-namespace {
-
-void check_life(const char* method, const ExecutableLife& life) {
-  if (life.released_early) {
-    violation("%s: %s was released before the GPU had run what it encoded", method, life.name.c_str());
-  }
-  for (const auto& called : life.called) {
-    check_life(method, *called);
-  }
-}
-
-} // namespace
-
-void ExecutableUse::count(ExecutableLife& life, int difference) {
-  life.in_flight += difference;
-  for (const auto& called : life.called) {
-    count(*called, difference);
-  }
-}
-
 void ExecutableUse::check(const char* method) const {
-  if (life_ && settings().validation) {
-    check_life(method, *life_);
+  if (life_ && settings().validation && life_->released_early) {
+    violation("%s: %s was released before the GPU had run what it encoded", method, life_->name.c_str());
   }
 }
 
@@ -52,21 +32,15 @@ namespace {
 
 constexpr const char* encode_method = "-[MPSGraphExecutable encodeToCommandBuffer]";
 
-// With those that it calls.
-struct UseOnThisThread {
-  explicit UseOnThisThread(ExecutableLife& life) {
-    if (settings().shared_executables) {
-      return;
-    }
-    own.emplace(life.one_thread, encode_method, "executable");
-    for (const auto& each : life.called) {
-      called.push_back(std::make_unique<UseOnThisThread>(*each));
-    }
+TensorType to_type(MPSGraphShapedType* shaped) {
+  TensorType type;
+  type.type = to_scalar_type(shaped.dataType);
+  if (MPSShape* shape = shaped.shape) {
+    type.ranked = true;
+    type.sizes = to_sizes(shape);
   }
-
-  std::optional<OneThread::Use> own;
-  std::vector<std::unique_ptr<UseOnThisThread>> called;
-};
+  return type;
+}
 
 // Apple promises no order of the dictionary or of the targets, nor the same
 // order in another executable: each executable reports its own.
@@ -103,8 +77,7 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
 - (instancetype)initWithGraph:(MPSGraph*)graph
                         feeds:(std::vector<MPSGraphTensor*>)feeds
                         types:(std::vector<TensorType>)types
-                      targets:(std::vector<MPSGraphTensor*>)targets
-                    callables:(NSDictionary<NSString*, MPSGraphExecutable*>*)callables {
+                      targets:(std::vector<MPSGraphTensor*>)targets {
   if ((self = [super init])) {
     _graph = [graph retain];
     _options = MPSGraphOptionsDefault;
@@ -113,24 +86,16 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
     _life = std::make_shared<ExecutableLife>();
     _life->name = name_of(self, _targets);
     _compiled.plan = make_plan(_feeds, _targets);
-    if (_compiled.plan->has_calls) {
-      _compiled.plan = resolve_calls(*_compiled.plan, callables, *_life);
-    }
-    [self setFeedTypes:std::move(types)];
+    _compiled.target_types = _compiled.plan->infer(types);
+    _compiled.feed_types = std::move(types);
   }
   return self;
 }
 
 - (void)dealloc {
-  _life->released = true;
   _life->released_early = _life->in_flight > 0;
   [_graph release];
   [super dealloc];
-}
-
-- (void)setFeedTypes:(std::vector<TensorType>)types {
-  _compiled.target_types = _compiled.plan->infer(types);
-  _compiled.feed_types = std::move(types);
 }
 
 COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects:_feeds.data() count:_feeds.size()])
@@ -138,27 +103,6 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
 - (NSArray<MPSGraphTensor*>*)targetTensors {
   COUNT_CALL();
   return [NSArray arrayWithObjects:_targets.data() count:_targets.size()];
-}
-
-- (std::vector<TensorType>)feedTypesFrom:(NSArray<MPSGraphType*>*)inputTypes {
-  check_count("input types", _feeds.size(), inputTypes.count);
-  std::vector<TensorType> types;
-  for (MPSGraphType* type in inputTypes) {
-    types.push_back(to_type(static_cast<MPSGraphShapedType*>(type)));
-  }
-  return types;
-}
-
-- (NSArray<MPSGraphShapedType*>*)getOutputTypesWithDevice:(MPSGraphDevice*)device
-                                               inputTypes:(NSArray<MPSGraphType*>*)inputTypes
-                                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
-  COUNT_CALL();
-  NSMutableArray<MPSGraphShapedType*>* result = [NSMutableArray arrayWithCapacity:_targets.size()];
-  for (const TensorType& type : _compiled.plan->infer([self feedTypesFrom:inputTypes])) {
-    MPSShape* shape = type.ranked ? to_shape(type.sizes) : nil;
-    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape dataType:to_data_type(type.type)] autorelease]];
-  }
-  return result;
 }
 
 - (NSArray<MPSGraphTensorData*>*)newResultsForInputs:(const std::vector<MPSGraphTensorData*>&)inputs
@@ -182,8 +126,10 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
-  const UseOnThisThread use(*_life);
-  check_called(encode_method, *_life);
+  std::optional<OneThread::Use> use;
+  if (!settings().shared_executables) {
+    use.emplace(_life->one_thread, encode_method, "executable");
+  }
   check_count("inputs", _feeds.size(), inputsArray.count);
   auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -250,8 +196,7 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
       [[[MPSGraphExecutable alloc] initWithGraph:self
                                            feeds:std::move(feed_tensors)
                                            types:std::move(types)
-                                         targets:std::move(target_tensors)
-                                       callables:compilationDescriptor.callables] autorelease];
+                                         targets:std::move(target_tensors)] autorelease];
   return executable;
 }
 
@@ -264,11 +209,6 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
     _optimizationLevel = MPSGraphOptimizationLevel1;
   }
   return self;
-}
-
-- (void)dealloc {
-  [_callables release];
-  [super dealloc];
 }
 
 COPIES_PROPERTIES

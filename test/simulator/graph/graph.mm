@@ -167,14 +167,13 @@ MPSGraphOperation* append_operation(MPSGraph* graph,
                                     std::vector<TensorType> outputs,
                                     Expression expression,
                                     NSString* name,
-                                    bool fused,
-                                    std::shared_ptr<const CallSite> call) {
+                                    bool fused) {
   for (MPSGraphTensor* input : inputs) {
     if (!input || input->_producer->_owner != graph) {
       violation("-[MPSGraph]: '%s' is given a tensor that does not belong to the graph", kind);
     }
   }
-  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused, std::move(call)});
+  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused});
   MPSGraphOperation* operation = [[MPSGraphOperation alloc] initWithNode:std::move(node)
                                                                   inputs:std::move(inputs)
                                                                    graph:graph];

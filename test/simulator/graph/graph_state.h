@@ -13,16 +13,12 @@ namespace mps_simulator::graph {
 
 // The computing part of an operation. Plans share it, so that a command needs no
 // Objective-C object and outlives the graph.
-struct CallSite;
-
 struct Node {
   const char* kind;
   std::string name;
   Expression expression; // empty for a placeholder
   // Runs of these are one kernel, in which values of 16 bits have 32.
   bool fused = false;
-  // Set if an executable is called.
-  std::shared_ptr<const CallSite> call = nullptr;
 };
 
 // The type of a tensor as far as it is known when the graph is built.
@@ -32,14 +28,6 @@ struct TensorType {
   at::ScalarType type = at::ScalarType::Undefined;
 
   bool is_static() const;
-};
-
-// What is known of a call of an executable. Which executable is called is known once the graph is compiled.
-struct CallSite {
-  std::string symbol;
-  std::vector<TensorType> outputs; // as the caller of the method gave them
-  std::vector<TensorType> inputs; // what the executable takes, once that is known
-  bool resolved = false;
 };
 
 struct Plan;
@@ -95,8 +83,7 @@ MPSGraphOperation* append_operation(MPSGraph* graph,
                                     std::vector<TensorType> outputs,
                                     Expression expression,
                                     NSString* name,
-                                    bool fused = false,
-                                    std::shared_ptr<const CallSite> call = nullptr);
+                                    bool fused = false);
 
 inline NSArray<MPSGraphTensor*>* outputs_of(MPSGraphOperation* operation) {
   return [NSArray arrayWithObjects:operation->_outputs.data() count:operation->_outputs.size()];

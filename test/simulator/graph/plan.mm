@@ -1,7 +1,6 @@
 #include "graph/inference.h"
 #include "graph/plan.h"
 #include "support/error.h"
-#include "support/random.h"
 
 #include <algorithm>
 #include <set>
@@ -78,7 +77,6 @@ class PlanMaker {
   void add_step(MPSGraphOperation* operation) {
     Step step;
     step.node = operation->_node;
-    plan_->has_calls = plan_->has_calls || step.node->call;
     for (MPSGraphTensor* input : operation->_inputs) {
       step.inputs.push_back(slot(input));
     }
@@ -206,117 +204,6 @@ Tensors Plan::run(Tensors fed) const {
   return results;
 }
 
-void Plan::run_in_any_order(const Tensors& fed,
-                            const std::function<void(size_t target, const at::Tensor& value)>& done) const {
-  static SeededSequence numbers;
-  const ComputingGuard guard;
-  Values values(slots);
-  std::vector<std::vector<uint32_t>> readers(slots);
-  std::vector<size_t> missing(steps.size());
-  std::vector<std::vector<size_t>> targets_of(slots);
-  std::vector<size_t> needs(slots); // steps that are still to read it
-  std::vector<uint32_t> ready;
-  for (size_t i = 0; i < targets.size(); i++) {
-    targets_of[targets[i]].push_back(i);
-  }
-  for (uint32_t i = 0; i < steps.size(); i++) {
-    const std::set<uint32_t> inputs(steps[i].inputs.begin(), steps[i].inputs.end());
-    for (const uint32_t input : inputs) {
-      readers[input].push_back(i);
-      needs[input]++;
-    }
-    missing[i] = inputs.size();
-    if (inputs.empty()) {
-      ready.push_back(i);
-    }
-  }
-  const auto arrive = [&](uint32_t slot) {
-    for (const size_t target : targets_of[slot]) {
-      done(target, values.get(slot));
-    }
-    for (const uint32_t reader : readers[slot]) {
-      if (--missing[reader] == 0) {
-        ready.push_back(reader);
-      }
-    }
-  };
-  for (size_t i = 0; i < feeds.size(); i++) {
-    if (feeds[i] != unused) {
-      values.set(feeds[i], fed[i]);
-      arrive(feeds[i]);
-    }
-  }
-  while (!ready.empty()) {
-    std::swap(ready[numbers.next() % ready.size()], ready.back());
-    const Step& step = steps[ready.back()];
-    ready.pop_back();
-    run_step(step, values);
-    for (const uint32_t output : step.outputs) {
-      arrive(output);
-    }
-    for (const uint32_t input : std::set<uint32_t>(step.inputs.begin(), step.inputs.end())) {
-      if (--needs[input] == 0) {
-        values.forget(input);
-      }
-    }
-  }
-}
-
-bool Plan::is_read_before(size_t feed, size_t target) const {
-  // what may hold the feed's memory, and who reads that
-  std::vector<bool> aliases(slots);
-  aliases[feeds[feed]] = true;
-  std::vector<bool> reads(steps.size());
-  for (size_t i = 0; i < steps.size(); i++) {
-    const auto& inputs = steps[i].inputs;
-    reads[i] = std::any_of(inputs.begin(), inputs.end(), [&](uint32_t input) { return aliases[input]; });
-    if (reads[i] && !steps[i].node->call) {
-      for (const uint32_t output : steps[i].outputs) {
-        aliases[output] = true;
-      }
-    }
-  }
-  // what the target waits for; steps come after those that they need
-  std::vector<bool> needed(slots);
-  needed[targets[target]] = true;
-  for (size_t i = steps.size(); i-- > 0;) {
-    const auto& outputs = steps[i].outputs;
-    const bool is_needed = std::any_of(outputs.begin(), outputs.end(), [&](uint32_t output) { return needed[output]; });
-    if (reads[i] && !is_needed) {
-      return false;
-    }
-    if (is_needed) {
-      for (const uint32_t input : steps[i].inputs) {
-        needed[input] = true;
-      }
-    }
-  }
-  return true;
-}
-
-namespace {
-
-// An executable takes what it was compiled for.
-std::vector<TensorType> types_of_call(const CallSite& call, const std::vector<InferenceInput>& inputs) {
-  for (size_t i = 0; call.resolved && i < inputs.size(); i++) {
-    const TensorType& given = inputs[i].type;
-    const TensorType& wanted = call.inputs[i];
-    if (given.type != wanted.type || given.ranked != wanted.ranked || given.sizes != wanted.sizes) {
-      violation(
-          "-[MPSGraph compileWithDevice:]: the executable for the symbol '%s' takes %s %s for its input %zu, not %s %s",
-          call.symbol.c_str(),
-          c10::toString(wanted.type),
-          describe(wanted.sizes).c_str(),
-          i,
-          c10::toString(given.type),
-          describe(given.sizes).c_str());
-    }
-  }
-  return call.outputs;
-}
-
-} // namespace
-
 std::vector<TensorType> Plan::infer(const std::vector<TensorType>& feed_types) const {
   std::vector<InferenceInput> known(slots);
   for (size_t i = 0; i < feeds.size(); i++) {
@@ -330,13 +217,12 @@ std::vector<TensorType> Plan::infer(const std::vector<TensorType>& feed_types) c
     for (const uint32_t input : step.inputs) {
       inputs.push_back(known[input]);
     }
-    const auto types = step.node->call ? types_of_call(*step.node->call, inputs)
-                                       : infer_types(step.node->expression, inputs, step.outputs.size());
+    const auto types = infer_types(step.node->expression, inputs, step.outputs.size());
     for (size_t i = 0; i < types.size(); i++) {
       known[step.outputs[i]].type = types[i];
     }
     // A constant has no inputs and costs nothing to run.
-    if (inputs.empty() && !step.node->call) {
+    if (inputs.empty()) {
       const ComputingGuard guard;
       const Tensors values = step.node->expression({});
       for (size_t i = 0; i < values.size(); i++) {

@@ -126,25 +126,18 @@ MPSGraph* new_graph() {
   return [[MPSGraph new] autorelease];
 }
 
-MPSGraphShapedType* type(const std::vector<int64_t>& sizes, MPSDataType data_type = MPSDataTypeFloat32) {
-  return [[[MPSGraphShapedType alloc] initWithShape:shape(sizes) dataType:data_type] autorelease];
-}
-
 MPSGraphExecutable* compile(MPSGraph* graph,
                             NSArray<MPSGraphTensor*>* feeds,
-                            NSArray<MPSGraphTensor*>* targets,
-                            NSDictionary<NSString*, MPSGraphExecutable*>* callables = nil) {
+                            NSArray<MPSGraphTensor*>* targets) {
   NSMutableDictionary* types = [NSMutableDictionary dictionary];
   for (MPSGraphTensor* feed in feeds) {
     types[feed] = [[[MPSGraphShapedType alloc] initWithShape:feed.shape dataType:feed.dataType] autorelease];
   }
-  MPSGraphCompilationDescriptor* descriptor = [[MPSGraphCompilationDescriptor new] autorelease];
-  descriptor.callables = callables;
   return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
                             feeds:types
                     targetTensors:targets
                  targetOperations:nil
-            compilationDescriptor:descriptor];
+            compilationDescriptor:nil];
 }
 
 // The data in the order in which an executable wants it.

@@ -73,7 +73,6 @@ typedef struct {
 + (instancetype)dictionaryWithObjects:(const ObjectType[])objects
                               forKeys:(const KeyType<NSCopying>[])keys
                                 count:(NSUInteger)count;
-+ (instancetype)dictionaryWithObjects:(NSArray<ObjectType>*)objects forKeys:(NSArray<KeyType<NSCopying>>*)keys;
 - (instancetype)initWithDictionary:(NSDictionary<KeyType, ObjectType>*)dictionary;
 @end
 

@@ -101,9 +101,6 @@ typedef NSDictionary<MPSGraphTensor*, MPSGraphShapedType*> MPSGraphTensorShapedT
 
 @interface MPSGraphCompilationDescriptor : MPSGraphObject<NSCopying>
 @property(readwrite, atomic) MPSGraphOptimization optimizationLevel;
-#ifdef __MAC_14_1
-@property(readwrite, atomic, retain) NSDictionary<NSString*, MPSGraphExecutable*>* callables;
-#endif
 @end
 
 @interface MPSGraphExecutionDescriptor : MPSGraphObject
@@ -139,9 +136,6 @@ typedef NSDictionary<MPSGraphTensor*, MPSGraphShapedType*> MPSGraphTensorShapedT
 @property(readwrite, atomic) MPSGraphOptions options;
 @property(readonly, nonatomic) NSArray<MPSGraphTensor*>* feedTensors;
 @property(readonly, nonatomic) NSArray<MPSGraphTensor*>* targetTensors;
-- (NSArray<MPSGraphShapedType*>*)getOutputTypesWithDevice:(MPSGraphDevice*)device
-                                               inputTypes:(NSArray<MPSGraphType*>*)inputTypes
-                                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor;
 - (NSArray<MPSGraphTensorData*>*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray

@@ -150,10 +150,4 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
                                   offValue:(double)offValue
                                       name:(NSString*)name;
 - (MPSGraphTensor*)nonZeroIndicesOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name;
-#ifdef __MAC_15_0
-- (NSArray<MPSGraphTensor*>*)callSymbolName:(NSString*)symbolName
-                               inputTensors:(NSArray<MPSGraphTensor*>*)inputTensors
-                                outputTypes:(NSArray<MPSGraphType*>*)outputTypes
-                                       name:(NSString*)name;
-#endif
 @end
