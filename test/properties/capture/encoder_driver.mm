@@ -18,7 +18,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 using at::mps::getCurrentMPSStream;
@@ -70,48 +69,18 @@ int64_t hash_bytes(const void* bytes, size_t length) {
 } // namespace
 
 // Takes the place of the device's encoders and writes down each call.
-@interface CallLog : NSObject {
-  // by index: the graph's own buffer of bytes, which the test has not made
-  std::unordered_map<NSUInteger, id<MTLBuffer>> _constants;
-}
+@interface CallLog : NSObject
 @end
 
 @implementation CallLog
 
-// Bytes that lie in a buffer of the graph are what they are elsewhere; they say their length (make_bytes).
-- (void)log:(const char*)name buffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  if (name_among(buffers, buffer) != -2) {
-    _constants.erase(index);
-    log_call(name, index, buffer, offset);
-    return;
-  }
-  _constants[index] = buffer;
-  const auto* bytes = static_cast<const uint8_t*>([buffer contents]) + offset;
-  const size_t length = bytes[0] | bytes[1] << 8;
-  log_call("bytes", index, length, hash_bytes(bytes, length));
-}
-
-- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  [self log:"buffer" buffer:buffer offset:offset atIndex:index];
-}
-
-- (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  const auto constants = _constants.find(index);
-  if (constants != _constants.end()) {
-    [self log:"buffer" buffer:constants->second offset:offset atIndex:index];
-  } else {
-    log_call("buffer_offset", index, offset);
-  }
-}
-
 - (void)setBuffers:(const id<MTLBuffer>*)buffers offsets:(const NSUInteger*)offsets withRange:(NSRange)range {
   for (NSUInteger i = 0; i < range.length; ++i) {
-    [self log:"buffer_of_range" buffer:buffers[i] offset:offsets[i] atIndex:range.location + i];
+    log_call("buffer_of_range", range.location + i, buffers[i], offsets[i]);
   }
 }
 
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
-  _constants.erase(index);
   log_call("bytes", index, length, hash_bytes(bytes, length));
 }
 
@@ -147,6 +116,8 @@ void add_logged_methods() {
   using Buffer = id<MTLBuffer>;
   log_as<id<MTLComputePipelineState>>("pipeline", @selector(setComputePipelineState:));
   log_as<NSUInteger, NSUInteger>("threadgroup_memory", @selector(setThreadgroupMemoryLength:atIndex:));
+  log_as<NSUInteger, NSUInteger>("buffer_offset", @selector(setBufferOffset:atIndex:));
+  log_as<Buffer, NSUInteger, NSUInteger>("buffer", @selector(setBuffer:offset:atIndex:));
   log_as<Buffer, MTLResourceUsage>("use", @selector(useResource:usage:));
   log_as<MTLBarrierScope>("barrier", @selector(memoryBarrierWithScope:));
   log_as<MTLSize, MTLSize>("threads", @selector(dispatchThreads:threadsPerThreadgroup:));
@@ -225,15 +196,13 @@ struct Call {
   }
 };
 
-// What a call binds by setBytes: its length, and noise.
+// What a call binds by setBytes: noise.
 std::vector<uint8_t> make_bytes(size_t length, uint64_t seed) {
   std::vector<uint8_t> bytes(length);
   for (auto& byte : bytes) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     byte = static_cast<uint8_t>(seed >> 56);
   }
-  bytes[0] = static_cast<uint8_t>(length & 255);
-  bytes[1] = static_cast<uint8_t>(length >> 8);
   return bytes;
 }
 

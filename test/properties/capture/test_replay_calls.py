@@ -1,6 +1,7 @@
 """The calls of which a replay consists, and values."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,69 @@ def test_host_refreshes_make_no_buffer() -> None:
     block, inputs = uploads()
     assert calls_of(block)[NEW_BUFFER] == 0
     check(block, inputs)
+
+
+def encoder_calls(calls: Counter[str]) -> dict[str, int]:
+    """Those to compute encoders, and of the methods that make encoders."""
+    return {name: count for name, count in calls.items() if "Encoder" in name}
+
+
+def gathered(count: int) -> Callable[[], object]:
+    """Kernels with argument buffers, each of which declares resources."""
+    x = torch.arange(64.0, device="mps")
+    rows = [torch.arange(8, device="mps") + i for i in range(count)]
+    return lambda: [x[row] for row in rows]
+
+
+def with_threadgroup_memory() -> Callable[[], object]:
+    x = torch.randn(64, 64, device="mps", dtype=torch.float16)
+    weight = torch.ones(64, 64, device="mps", dtype=torch.int8)
+    scales = torch.ones(64, device="mps", dtype=torch.float16)
+    y = torch.arange(16, device="mps", dtype=torch.int32)
+
+    def block() -> object:
+        z = y
+        for _ in range(20):
+            z = torch.bitwise_not(z)
+        return torch._weight_int8pack_mm(x, weight, scales), torch.bitwise_not(z)
+
+    return block
+
+
+def fused_optimizer() -> Callable[[], object]:
+    parameters = [torch.ones(4, device="mps", requires_grad=True) for _ in range(50)]
+    for parameter in parameters:
+        parameter.grad = torch.ones(4, device="mps")
+    optimizer = torch.optim.AdamW(parameters, lr=torch.tensor(0.1, device="mps"), fused=True)
+    optimizer.step()
+    return optimizer.step
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: gathered(100), with_threadgroup_memory, fused_optimizer, lambda: chain(50)[0]]
+)
+def test_a_replay_makes_the_encoder_calls_of_eager(make: Callable[[], Callable[[], object]]) -> None:
+    """46: no more than eager for the same work, whatever stays set in an encoder."""
+    block = make()
+    block()
+    assert encoder_calls(calls_of(block)) == encoder_calls(calls_in(block))
+
+
+def test_commits_of_a_replay() -> None:
+    """46: small replays share command buffers with eager work; a large one begins before the host waits for it."""
+    x, out = torch.zeros(64, device="mps"), torch.zeros(64, device="mps")
+    graph, y = captured(lambda: (x * 2 + 1).relu())
+
+    def decode() -> None:
+        for i in range(50):
+            x.fill_(i)
+            graph.replay()
+            out.add_(y)
+
+    assert calls_in(decode)["-[MTLCommandBuffer commit]"] <= 50
+    large, _ = captured(chain(100)[0])
+    assert calls_in(large.replay)["-[MTLCommandBuffer commit]"] == 1
+    assert out[0].item() == sum(2 * i + 1 for i in range(50))
 
 
 def test_copies_that_need_each_other() -> None:
