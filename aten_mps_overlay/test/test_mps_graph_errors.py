@@ -143,8 +143,9 @@ class TestCaptureMessages(MessageTestCase):
         inner = captured(lambda: self.x * 2)
         self.assert_fails(
             lambda: captured(inner.replay, pool=inner.pool()),
-            """torch.mps graph capture: the block replays a graph whose memory is in the pool of this capture. The replay
-            would overwrite memory of the block. Capture one of the two graphs with another pool.""",
+            """torch.mps graph replay: the memory of the graph is in the pool of a capture that is underway. The replay
+            would overwrite memory of the block. Replay the graph before or after the capture, or capture one of the two
+            graphs with another pool.""",
         )
 
     def test_moved_in_the_block(self):

@@ -195,6 +195,37 @@ class TestOptimizers(TestCase):
         torch.mps.graph_replay()
         self.assertEqual(y.cpu(), torch.full((4,), 6.0))
 
+    def test_replay_asks_the_program(self):
+        """Before the work and after it, but only if a step was captured; what it raises stops the replay."""
+        asked = []
+
+        class Asked(torch.mps.Graph):
+            def _before_replay(self):
+                asked.append("before")
+                if self.fails:
+                    raise ValueError("not now")
+
+            def _after_replay(self):
+                asked.append("after")
+
+        x = torch.ones(4, device="mps")
+        for asks in False, True:
+            graph = Asked()
+            graph.fails = False
+            with torch.mps.graph(graph):
+                y = x * 2
+            graph._set_asks_program(asks)
+            x.fill_(3)
+            graph.replay()
+            self.assertEqual(y.cpu(), torch.full((4,), 6.0))
+        self.assertEqual(asked, ["before", "after"])
+        graph.fails = True
+        x.fill_(4)
+        with self.assertRaisesRegex(ValueError, "not now"):
+            graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 6.0))
+        self.assertEqual(asked, ["before", "after", "before"])
+
 
 instantiate_parametrized_tests(TestOptimizers)
 

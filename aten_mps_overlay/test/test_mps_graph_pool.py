@@ -305,7 +305,7 @@ class TestPool(GraphTestCase):
                 first.replay()
             first = whole
         with self.assertRaisesRegex(
-            RuntimeError, "memory is in the pool of this capture"
+            RuntimeError, "is in the pool of a capture that is underway"
         ):
             with torch.mps.graph(torch.mps.MPSGraph(), pool=pool):
                 y = x * 3

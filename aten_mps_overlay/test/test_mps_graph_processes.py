@@ -956,6 +956,17 @@ print("done")
 
 
 class TestProcesses(GraphTestCase):
+    def test_unused_graph(self):
+        """A graph that is never used makes no stream, and so no device."""
+        program = """
+import ctypes, torch
+graph = torch.mps.Graph()
+del graph
+name = "_ZN2at3mps13MPSStreamImpl7_streamE"
+print(ctypes.c_void_p.in_dll(ctypes.CDLL(None), name).value)
+"""
+        self.assertEqual(run_python(program)[:2], (0, "None\n"))
+
     @parametrize("ending", list(ENDINGS))
     def test_exit(self, ending):
         """The interpreter ends as if there were no graphs: at once, in silence."""

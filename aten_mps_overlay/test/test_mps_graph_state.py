@@ -4,6 +4,7 @@
 
 import gc
 import unittest
+import warnings
 import weakref
 
 from test_mps_graph import captured, EXACT
@@ -40,6 +41,65 @@ METADATA = {
     "larger": lambda x: x.resize_(40, 4),
     "dtype": lambda x: setattr(x, "data", x.data.half()),
     "negative": lambda x: setattr(x, "data", torch._neg_view(x.data)),
+}
+
+
+def device_numbers(*shape):
+    return numbers(*shape).to(DEVICE)
+
+
+def channels_last(*shape):
+    return device_numbers(*shape).to(memory_format=torch.channels_last)
+
+
+# Each way of PyTorch to change a tensor: what makes the tensor, and what changes it.
+CHANGES = {
+    "data": (4, 4, lambda x: setattr(x, "data", device_numbers(4, 4))),
+    "data_transposed": (4, 4, lambda x: setattr(x, "data", x.data.t())),
+    "data_dtype": (4, 4, lambda x: setattr(x, "data", x.data.half())),
+    "data_negative": (4, 4, lambda x: setattr(x, "data", torch._neg_view(x.data))),
+    "set_tensor": (4, 4, lambda x: x.set_(device_numbers(4, 4))),
+    "set_storage": (4, 4, lambda x: x.set_(device_numbers(16).untyped_storage())),
+    "set_offset": (4, 4, lambda x: x.set_(x.untyped_storage(), 4, (3, 4))),
+    "set_nothing": (4, 4, lambda x: x.set_()),
+    "larger": (4, 4, lambda x: x.resize_(100, 100)),
+    "smaller": (4, 4, lambda x: x.resize_(2, 2)),
+    "resize_format": (
+        2,
+        3,
+        4,
+        4,
+        lambda x: x.resize_((2, 3, 4, 5), memory_format=torch.channels_last),
+    ),
+    "t_": (3, 4, lambda x: x.t_()),
+    "transpose_": (3, 4, lambda x: x.transpose_(0, 1)),
+    "swapaxes_": (3, 4, lambda x: x.swapaxes_(0, 1)),
+    "squeeze_": (1, 4, lambda x: x.squeeze_()),
+    "squeeze_dim": (1, 4, lambda x: x.squeeze_(0)),
+    "unsqueeze_": (3, 4, lambda x: x.unsqueeze_(0)),
+    "as_strided_": (4, 4, lambda x: x.as_strided_((4, 2), (4, 1))),
+    "later_alias": (4, 4, lambda x: x.detach().resize_(100, 100)),
+    "later_view": (4, 4, lambda x: x[:1].resize_(1000)),
+    "out_add": (4, 4, lambda x: torch.add(device_numbers(8, 8), 1, out=x)),
+    "out_cat": (
+        2,
+        3,
+        4,
+        4,
+        lambda x: torch.cat([device_numbers(1, 3, 4, 4)] * 2, out=x),
+    ),
+    "out_pool": (
+        2,
+        3,
+        4,
+        4,
+        lambda x: torch._C._nn.avg_pool2d(device_numbers(2, 3, 8, 8), 2, out=x),
+    ),
+    "out_inverse": (
+        4,
+        4,
+        lambda x: torch.linalg.inv(torch.eye(4, device=DEVICE), out=x),
+    ),
 }
 HOST = {
     "data": lambda h: setattr(h, "data", numbers(8) * 5),
@@ -84,6 +144,97 @@ class TestMetadata(TestCase):
             r"shape \[4, 4\].*first used by aten::mul at .*test_mps_graph_state.py:\d+ .*capture again",
         ):
             graph.replay()
+
+    @parametrize("change", list(CHANGES))
+    @parametrize("alias", [False, True])
+    @parametrize("layout", ["rows", "columns"])
+    @torch.no_grad()
+    def test_every_change_raises(self, change, alias, layout):
+        """Also if another tensor keeps the old memory. What leaves the tensor as it was does not raise."""
+        *shape, change = CHANGES[change]
+        x = device_numbers(*shape)
+        if layout == "columns":
+            x = channels_last(*shape) if len(shape) == 4 else x.t().contiguous().t()
+        kept = x.detach() if alias else None
+
+        def state():
+            memory = x.untyped_storage()
+            place = memory.data_ptr(), memory.nbytes(), x.storage_offset()
+            return place, x.shape, x.stride(), x.dtype, x.is_neg()
+
+        graph, y = captured(lambda: x * 2)
+        graph.replay()
+        before = state()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            change(x)
+        if state() == before:
+            graph.replay()
+            self.assertEqual(y, x * 2)
+            return
+        for _ in range(2):
+            with self.assertRaisesRegex(
+                RuntimeError, "torch.mps graph replay: the Float tensor"
+            ):
+                graph.replay()
+        del kept
+
+    @parametrize("made", ["view", "data"])
+    @parametrize("replays", [0, 1])
+    @parametrize("check", [False, True])
+    def test_dropped_input(self, made, replays, check):
+        """It may go at once or later, and replays meanwhile make no difference. Behind .data nobody sees which tensor
+        went, or whether it has other memory, so that raises."""
+        base = numbers(8).to(DEVICE)
+        x = base[0:4]
+        given = {"view": lambda: x, "data": lambda: base.data[0:4]}[made]
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph, check_input_liveness=check):
+            y = given() * 2
+        base.fill_(3)
+        del x
+        for _ in range(replays):
+            graph.replay()
+            self.assertEqual(y, torch.full((4,), 6.0))
+        del base
+        gc.collect()
+        if check or made == "data":
+            with self.assertRaisesRegex(RuntimeError, "is gone|no longer exists"):
+                graph.replay()
+        else:
+            y.zero_()
+            for _ in range(2):
+                graph.replay()
+            self.assertEqual(y, torch.full((4,), 6.0))
+
+    @parametrize("gradients", [False, True])
+    def test_changed_requires_grad(self, gradients):
+        """Counts if the block recorded gradients: eager would record other ones now."""
+        x = numbers(4).to(DEVICE)
+        with torch.set_grad_enabled(gradients):
+            graph, y = captured(lambda: x * 2)
+        x.requires_grad_()
+        if gradients:
+            with self.assertRaisesRegex(RuntimeError, "now has requires_grad=True"):
+                graph.replay()
+            x.requires_grad_(False)
+        with torch.no_grad():
+            x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 6.0))
+
+    def test_replaced_result_with_an_alias(self):
+        """The memory of the block lives on in the alias, so nothing is freed."""
+        x = numbers(4).to(DEVICE)
+        graph, y = captured(lambda: x * 2)
+        alias = y.detach()
+        y.data = torch.zeros(4, device=DEVICE)
+        with self.assertRaisesRegex(RuntimeError, "another storage"):
+            graph.replay()
+        y.data = alias
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 6.0))
 
     @parametrize("change", list(METADATA))
     @parametrize("through", ["graphed", "compiled"])

@@ -77,6 +77,8 @@ class _Graphed:
         self.autocast = _autocast_dtype()
         self.flags = torch._C._mps_flags()
         self.forward_graph = MPSGraph()
+        # A frozen parameter changes what autograd asks for, not what the graphs compute.
+        self.forward_graph._ignore_requires_grad()
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
@@ -183,6 +185,7 @@ class _Graphed:
                 for k in range(len(self.outputs))
             ]
             self.backward_graph = MPSGraph()
+            self.backward_graph._ignore_requires_grad()
             with self.capture(self.backward_graph):
                 grads = iter(self.run_backward())
             found = [next(grads) if t.requires_grad else None for t in self.surface]

@@ -140,7 +140,8 @@ class MPSGraph(torch._C._MPSGraph):
             )
         super().__init__(keep_graph, encode_ahead)
         self._debug_mode = keep_graph
-        self._steps: List[Any] = []  # captured steps of optimizers
+        # Captured steps of optimizers. If there are any, replay() calls _before_replay() and _after_replay().
+        self._steps: List[Any] = []
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -189,6 +190,7 @@ class MPSGraph(torch._C._MPSGraph):
         )
         super().capture_begin(pool, freeze_host_reads, check_input_liveness)
         self._steps = []
+        self._set_asks_program(False)
         _underway = weakref.ref(self)
 
     def capture_end(self) -> None:
@@ -212,24 +214,12 @@ class MPSGraph(torch._C._MPSGraph):
         """
         super()._instantiate()
 
-    def replay(self) -> None:
-        r"""Submit the recorded work again, in order with all other work of the MPS stream.
-
-        Returns without waiting for the GPU, unless several replays that copy much from the host are
-        in flight. If nothing ran on the device in the capture, it does nothing and warns.
-        Inside the capture of another graph, the work becomes part
-        of that graph.
-
-        Raises:
-            RuntimeError: if the graph is empty or is being captured. Also if one of these changed
-                since the capture: shape, strides, dtype or storage of a tensor that the block used,
-                the value of a CPU tensor that it read on the host, a number in the param groups of
-                an optimizer. With ``check_input_liveness``, also if a tensor is gone.
-        """
+    def _before_replay(self) -> None:
         for step in self._steps:
             step.check()
-        super().replay()
-        if self._steps and is_current_stream_capturing():
+
+    def _after_replay(self) -> None:
+        if is_current_stream_capturing():
             _keep_steps(self._steps)
 
     def register_generator_state(self, generator: torch.Generator) -> None:
@@ -255,6 +245,7 @@ class MPSGraph(torch._C._MPSGraph):
         """
         super().reset()
         self._steps = []
+        self._set_asks_program(False)
 
     def pool(self) -> _PoolHandle:
         r"""Return the token of the pool of this graph's capture.
@@ -405,6 +396,7 @@ def _keep_steps(steps: List[Any]) -> None:
     mps_graph = _underway() if _underway else None
     if mps_graph is not None:
         mps_graph._steps += steps
+        mps_graph._set_asks_program(True)
 
 
 # The graph of the last graph_capture(), or None if there was none or graph_reset() dropped it; empty if that raised.

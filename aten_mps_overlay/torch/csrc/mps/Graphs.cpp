@@ -8,12 +8,16 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/object_ptr.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/pythoncapi_compat.h>
 
 #include <c10/util/SmallVector.h>
 #include <c10/util/irange.h>
 
 #include <pybind11/stl.h>
+#include <cstring>
+#include <mutex>
 #include <string_view>
 
 namespace torch::mps {
@@ -21,40 +25,87 @@ namespace torch::mps {
 namespace {
 
 using at::mps::MPSCommandGraph;
-using at::mps::MPSGraphPool;
+using at::mps::MPSCommandGraphPool;
 
-// The innermost line that is not torch's own, as "train.py:12 (step)".
-std::string programLine() {
-  if (!Py_IsInitialized()) {
-    return "";
+// A line of the program. Keeps the code alone: the frame, or its globals, would
+// keep the program's tensors.
+struct ProgramFrame final : c10::GatheredContext {
+  ProgramFrame(PyCodeObject* code, int instruction)
+      : code(code), instruction(instruction) {}
+  ~ProgramFrame() override {
+    // This may run without the GIL, so the next gatherFrame() drops the code.
+    const std::lock_guard lock(dropped_mutex);
+    dropped.emplace_back(code);
   }
-  py::gil_scoped_acquire gil;
-  try {
-    auto frame = py::reinterpret_borrow<py::object>(
-        reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-    for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
-      const auto module =
-          py::str(frame.attr("f_globals").attr("get")("__name__", ""));
-      const auto name = module.cast<std::string>();
-      const auto code = frame.attr("f_code");
-      const auto file = code.attr("co_filename").cast<std::string>();
-      // of torch itself, or code that torch.fx wrote
-      if (name == "torch" || name.rfind("torch.", 0) == 0 ||
-          file.rfind("<eval_with_key>", 0) == 0) {
-        continue;
-      }
-      return c10::str(
-          file,
-          ":",
-          frame.attr("f_lineno").cast<int>(),
-          " (",
-          code.attr("co_name").cast<std::string>(),
-          ")");
+
+  static void drop() {
+    std::vector<PyCodeObject*> codes;
+    {
+      const std::lock_guard lock(dropped_mutex);
+      std::swap(codes, dropped);
     }
-  } catch (const std::exception&) {
-    return ""; // the error that was to be explained matters more
+    for (auto* code : codes) {
+      Py_DECREF(code);
+    }
   }
-  return "";
+
+  PyCodeObject* const code;
+  const int instruction;
+
+ private:
+  static inline std::mutex dropped_mutex;
+  static inline std::vector<PyCodeObject*> dropped;
+};
+
+// torch's own code, or code that torch.fx wrote.
+bool isOfTorch(PyFrameObject* frame, PyCodeObject* code) {
+  static PyObject* const key = PyUnicode_InternFromString("__name__");
+  THPObjectPtr globals(PyFrame_GetGlobals(frame));
+  PyObject* module = PyDict_GetItem(globals, key);
+  const char* name = module ? PyUnicode_AsUTF8(module) : nullptr;
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  PyErr_Clear();
+  return (name && std::strncmp(name, "torch", 5) == 0 &&
+          (name[5] == '\0' || name[5] == '.')) ||
+      (file && std::strncmp(file, "<eval_with_key>", 15) == 0);
+}
+
+// The innermost frame that is not torch's own.
+at::mps::MPSProgramFrame gatherFrame() {
+  if (!Py_IsInitialized()) {
+    return nullptr;
+  }
+  const py::gil_scoped_acquire gil;
+  ProgramFrame::drop();
+  auto* innermost = reinterpret_cast<PyObject*>(PyEval_GetFrame());
+  Py_XINCREF(innermost);
+  THPObjectPtr next(innermost);
+  while (next) {
+    auto* frame = reinterpret_cast<PyFrameObject*>(next.get());
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (!isOfTorch(frame, code)) {
+      return std::make_shared<ProgramFrame>(code, PyFrame_GetLasti(frame));
+    }
+    Py_DECREF(code);
+    next = reinterpret_cast<PyObject*>(PyFrame_GetBack(frame));
+  }
+  return nullptr;
+}
+
+// "train.py:12 (step)"
+std::string lineOf(const at::mps::MPSProgramFrame& gathered) {
+  const py::gil_scoped_acquire gil;
+  const auto& frame = static_cast<const ProgramFrame&>(*gathered);
+  const char* file = PyUnicode_AsUTF8(frame.code->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame.code->co_name);
+  PyErr_Clear();
+  return c10::str(
+      file ? file : "?",
+      ":",
+      PyCode_Addr2Line(frame.code, frame.instruction),
+      " (",
+      name ? name : "?",
+      ")");
 }
 
 // Of the AccumulateGrad node that the calling thread runs.
@@ -244,10 +295,60 @@ void exitCapture(
   }
 }
 
+// A method of C: to find the overload and the argument, as pybind11 does, takes
+// a good part of a small replay.
+PyObject* replay(PyObject* self, PyObject* /*unused*/) {
+  HANDLE_TH_ERRORS
+  auto* graph = static_cast<MPSCommandGraph*>(
+      reinterpret_cast<py::detail::instance*>(self)
+          ->get_value_and_holder()
+          .value_ptr());
+  TORCH_CHECK(
+      graph, "torch.mps graph replay: __init__() of the graph was not called.");
+  const bool asks_program = graph->asksProgram();
+  if (asks_program) {
+    py::handle(self).attr("_before_replay")();
+  }
+  auto checked = graph->tryCheck();
+  {
+    const pybind11::gil_scoped_release no_gil;
+    if (checked) {
+      graph->submit(std::move(checked));
+    } else {
+      graph->replay();
+    }
+  }
+  if (asks_program) {
+    py::handle(self).attr("_after_replay")();
+  }
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+PyMethodDef replay_method = {
+    "replay",
+    replay,
+    METH_NOARGS,
+    R"doc(
+Submit the recorded work again, in order with all other work of the MPS stream.
+
+Returns without waiting for the GPU, unless several replays that copy much from the host are
+in flight. If nothing ran on the device in the capture, it does nothing and warns.
+Inside the capture of another graph, the work becomes part
+of that graph.
+
+Raises:
+    RuntimeError: if the graph is empty or is being captured. Also if one of these changed
+        since the capture: shape, strides, dtype or storage of a tensor that the block used,
+        requires_grad of one that it used with gradients enabled, the value of a CPU tensor
+        that it read on the host, a number in the param groups of an optimizer. With
+        ``check_input_liveness``, also if a tensor is gone.
+)doc"};
+
 } // namespace
 
 void initGraphBindings(py::module& module) {
-  at::mps::setProgramLine(&programLine);
+  at::mps::setProgramLine(&gatherFrame, &lineOf);
   at::mps::setGradientTarget(&gradientTarget);
   // These calls may wait for the stream's queue, where a block may wait for the
   // GIL. So the wrapper releases the GIL. It also passes C++ warnings on to
@@ -265,7 +366,7 @@ void initGraphBindings(py::module& module) {
           "capture_begin",
           torch::wrap_pybind_function_no_gil(
               [](MPSCommandGraph& self,
-                 std::optional<MPSGraphPool> pool,
+                 std::optional<MPSCommandGraphPool> pool,
                  bool freeze_host_reads,
                  bool check_input_liveness) {
                 self.captureBegin(
@@ -284,9 +385,8 @@ void initGraphBindings(py::module& module) {
           "_capture_abort",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort),
           py::arg("reason") = "")
-      .def(
-          "replay",
-          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::replay))
+      .def("_set_asks_program", &MPSCommandGraph::setAsksProgram)
+      .def("_ignore_requires_grad", &MPSCommandGraph::ignoreRequiresGrad)
       .def(
           "register_generator_state",
           [](MPSCommandGraph& self, py::object generator) {
@@ -314,6 +414,9 @@ void initGraphBindings(py::module& module) {
               }),
           py::arg("tensor"))
       .def("_dump", &dumpDict);
+  const auto type = py::type::of<MPSCommandGraph>();
+  type.attr("replay") = py::reinterpret_steal<py::object>(PyDescr_NewMethod(
+      reinterpret_cast<PyTypeObject*>(type.ptr()), &replay_method));
   py::class_<CaptureContext>(module, "_MPSGraphContext")
       .def(py::init<>())
       .def("__enter__", &enterCapture)
@@ -326,8 +429,9 @@ void initGraphBindings(py::module& module) {
     at::mps::getIMPSAllocator()->emptyCache();
   });
   module.def("_mps_isCaptureUnderway", &at::mps::isCaptureUnderway);
+  // A tensor that is alive counts as one weak reference itself.
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
-    return at::mps::isWatchedByGraph(tensor);
+    return tensor.weak_use_count() > 1;
   });
   module.def("_mps_memoryKeyOf", [](const at::Tensor& tensor) {
     return py::bytes(bytesOf(memoryKeyOf(tensor)));

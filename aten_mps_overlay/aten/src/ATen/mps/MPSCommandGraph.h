@@ -5,22 +5,69 @@
 // Objective-C is not known.
 
 #include <ATen/core/Generator.h>
-#include <ATen/mps/MPSCaptureUtils.h>
-#include <ATen/mps/MPSLockOrder.h>
+#include <ATen/mps/MPSCommandGraphUtils.h>
 #include <c10/macros/Macros.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+// Note [MPS command graphs]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~
+// A command graph is the GPU work of a block of a program, recorded once and
+// submitted again without the program, the dispatcher or the cost of each
+// operator. It gives the MPS backend what CUDA graphs give CUDA. Metal can't
+// submit a command buffer twice, so a replay encodes the work again.
+//
+// What is recorded. All work of the backend goes through the one stream, in
+// blocks of its serial queue. In a capture,
+// - MPSStream::commandEncoder() hands out an MPSRecordingEncoder, which
+//   forwards each call and adds it to the step of this encoder. Encoder state
+//   stays until it is replaced, so the same calls dispatch the same kernels.
+// - MPSStream::executeMPSGraph() looks up or compiles an MPSGraphExecutable,
+//   runs it, and records the executable with its inputs and results.
+// - MPSStream::copy() and fill() record their arguments.
+// Operators run as always, so the results of the block are valid. Whatever
+// can't be repeated raises: a read of device data by the host, a CPU fallback,
+// an encoder method that is not recorded, the raw command buffer.
+//
+// Whose work is recorded. The capture adds a thread-local RecordFunction
+// callback to the thread that began it. at::ThreadLocalState hands it on to
+// autograd's threads, so a thread that has the callback works for the capture.
+// The queue may run a block on another thread, so dispatch_sync_with_rethrow()
+// marks the blocks of such threads. A block without a mark is not recorded.
+// Every hook tests one flag first, and with no capture underway upstream's own
+// lines run.
+//
+// Memory. Allocations of the block come from the pool of the graph, which
+// nobody else gets before the graph is gone. Blocks of the allocator that
+// existed before are pinned: they stay out of its free lists while the graph
+// lives. So a replay may write wherever the block did.
+//
+// Changed inputs. A replay uses the memory and the shapes of the capture. It
+// raises if a tensor from before the block has other metadata now, by a
+// fingerprint of each tensor, or if a storage moved. A storage that moves frees
+// a pinned block, which advances an epoch of the allocator, so a replay
+// compares one number for all storages.
+//
+// Order and errors. A replay is one block of the queue, in order with eager
+// work, and may share a command buffer with it. The first GPU error of a replay
+// is kept by the stream and raised by the next call that waits.
+//
+// Locks, in the order in which a thread may take them: the graph's, the
+// stream's queue, that of the active capture, the allocator's, the capture's
+// own. None is held while Python runs.
+
 namespace at::mps {
 
-class MPSGraphCapture;
-class MPSReplay;
-struct MPSRecording;
+class MPSCommandGraphCapture;
+class MPSCommandGraphReplay;
+struct MPSCommandGraphRecording;
 
 struct MPSCommandGraphStats {
   size_t kernels = 0;
@@ -96,7 +143,7 @@ class TORCH_API MPSCommandGraph {
   /// With `check_input_liveness` a replay raises, too, when a tensor of the
   /// device that existed before the capture and was used in it is gone.
   void captureBegin(
-      std::optional<MPSGraphPool> pool = std::nullopt,
+      std::optional<MPSCommandGraphPool> pool = std::nullopt,
       bool freeze_host_reads = false,
       bool check_input_liveness = false);
   /// Ends recording. Raises, and leaves the graph empty, when something ran
@@ -111,9 +158,28 @@ class TORCH_API MPSCommandGraph {
   /// Encodes the recorded work again, in order with all other work of the
   /// stream. Does not wait for the GPU.
   void replay();
+  /// replay() in two parts, for bindings of an interpreter. The first checks the
+  /// tensors, and the caller holds the interpreter's lock, so that no program
+  /// changes one meanwhile. It does not wait: it returns null if it can't check,
+  /// or if the check fails, and replay() then waits or raises.
+  std::shared_ptr<const MPSCommandGraphReplay> tryCheck() const;
+  /// Without the interpreter's lock.
+  void submit(std::shared_ptr<const MPSCommandGraphReplay> replay);
+  /// Lets bindings ask the program before each replay whether it may run.
+  void setAsksProgram(bool asks) {
+    asks_program_ = asks;
+  }
+  bool asksProgram() const {
+    return asks_program_;
+  }
   /// Drops the recording and the memory it keeps.
   void reset();
-  MPSGraphPool pool() const;
+  MPSCommandGraphPool pool() const;
+  /// Lets replays ignore changes of requires_grad: the caller knows what they
+  /// mean for the work of the graph. Must precede captureEnd().
+  void ignoreRequiresGrad() {
+    ignores_requires_grad_ = true;
+  }
   /// Lets captures of this graph draw from the generator: replays will, too.
   /// The default generator is always registered. Must precede captureBegin().
   void registerGeneratorState(const Generator& generator);
@@ -128,25 +194,27 @@ class TORCH_API MPSCommandGraph {
   MPSCommandGraphDump dump() const;
 
  private:
-  std::shared_ptr<const MPSReplay> makeReplay(
-      std::shared_ptr<const MPSRecording> recording) const;
+  std::shared_ptr<const MPSCommandGraphReplay> makeReplay(
+      std::shared_ptr<const MPSCommandGraphRecording> recording) const;
 
   const bool keep_graph_;
   const size_t encode_ahead_;
+  bool ignores_requires_grad_ = false;
   // guards what follows
-  mutable MPSMutex<MPSLockRank::GRAPH> mutex_;
-  std::unique_ptr<MPSGraphCapture> capture_;
-  std::shared_ptr<const MPSRecording> recording_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<MPSCommandGraphCapture> capture_;
+  std::shared_ptr<const MPSCommandGraphRecording> recording_;
   // that of the recording, once it is instantiated
-  std::shared_ptr<const MPSReplay> replay_;
-  std::optional<MPSGraphPool> pool_;
+  std::shared_ptr<const MPSCommandGraphReplay> replay_;
+  std::optional<MPSCommandGraphPool> pool_;
   // why the last capture left the graph empty, "" if it did not
   std::string failure_;
   std::vector<Generator> generators_;
   size_t replays_ = 0;
+  std::atomic<bool> asks_program_{false};
 };
 
-TORCH_API MPSGraphPool newGraphPool();
+TORCH_API MPSCommandGraphPool newGraphPool();
 
 /// True in a block of the stream's queue, where nothing may wait for the
 /// interpreter.

@@ -2,14 +2,15 @@
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSGeneratorImpl.h>
-#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
 #include <ATen/mps/MPSProfiler.h>
-#include <ATen/mps/MPSReplay.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 // of ATen/autocast_mode.h, which includes all operators
@@ -25,15 +26,13 @@ MPSCommandGraph::MPSCommandGraph(bool keep_graph, size_t encode_ahead)
     : keep_graph_(keep_graph), encode_ahead_(encode_ahead) {}
 
 // Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
-static std::unique_ptr<MPSGraphCapture> detachFromStream(std::unique_ptr<MPSGraphCapture>& underway) {
+static std::unique_ptr<MPSCommandGraphCapture> detachFromStream(std::unique_ptr<MPSCommandGraphCapture>& underway) {
   auto* stream = getCurrentMPSStream();
-  std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
+  std::unique_ptr<MPSCommandGraphCapture> capture = std::move(underway);
   auto* ending = capture.get();
   ending->recordNoThread();
   stream->runOnQueue([&] {
     stream->endKernelCoalescing();
-    TORCH_INTERNAL_ASSERT(stream->capture() == ending);
-    stream->setCapture(nullptr);
     ending->stop();
   });
   // Casts made in the block lie in the graph's pool. The next replay overwrites them.
@@ -52,7 +51,7 @@ MPSCommandGraph::~MPSCommandGraph() {
   }
 }
 
-void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
+void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
                                    bool freeze_host_reads,
                                    bool check_input_liveness) {
   std::lock_guard lock(mutex_);
@@ -72,11 +71,10 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
-    TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
+    TORCH_CHECK(!isCaptureUnderway(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
     capture_ =
-        std::make_unique<MPSGraphCapture>(freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
-    stream->setCapture(capture_.get());
+        std::make_unique<MPSCommandGraphCapture>(freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
   });
   if (keep_graph_) {
     capture_->wantLines();
@@ -91,15 +89,14 @@ void MPSCommandGraph::captureEnd() {
       capture_,
       "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.");
   const auto capture = detachFromStream(capture_);
-  auto* stream = getCurrentMPSStream();
-  auto recording = capture->finish(stream->device(), stream->compilationDescriptor());
+  auto recording = capture->finish(ignores_requires_grad_);
   replay_ = keep_graph_ ? nullptr : makeReplay(recording);
   recording_ = std::move(recording);
   replays_ = 0;
 }
 
-std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSRecording> recording) const {
-  return std::make_shared<const MPSReplay>(std::move(recording), encode_ahead_, getCurrentMPSStream());
+std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSCommandGraphRecording> recording) const {
+  return std::make_shared<const MPSCommandGraphReplay>(std::move(recording), encode_ahead_, getCurrentMPSStream());
 }
 
 void MPSCommandGraph::instantiate() {
@@ -123,7 +120,7 @@ void MPSCommandGraph::captureAbort(const std::string& reason) {
 }
 
 void MPSCommandGraph::replay() {
-  std::shared_ptr<const MPSReplay> made;
+  std::shared_ptr<const MPSCommandGraphReplay> made;
   {
     std::lock_guard lock(mutex_);
     TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
@@ -142,7 +139,24 @@ void MPSCommandGraph::replay() {
     made->dropReady();
     throw;
   }
-  if (made->isEmpty()) {
+  submit(std::move(made));
+}
+
+std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::tryCheck() const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || capture_ || !replay_) {
+    return nullptr;
+  }
+  try {
+    replay_->check();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+  return replay_;
+}
+
+void MPSCommandGraph::submit(std::shared_ptr<const MPSCommandGraphReplay> replay) {
+  if (replay->isEmpty()) {
     TORCH_WARN(
         "torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to "
         "replay.");
@@ -151,12 +165,12 @@ void MPSCommandGraph::replay() {
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
-      made->submit(stream);
+      replay->submit(stream);
     }
   });
-  made->giveBackGradients();
+  replay->giveBackGradients();
   std::lock_guard lock(mutex_);
-  if (replay_ == made) {
+  if (replay_ == replay) {
     replays_++;
   }
 }
@@ -170,7 +184,7 @@ void MPSCommandGraph::reset() {
   replays_ = 0;
 }
 
-MPSGraphPool MPSCommandGraph::pool() const {
+MPSCommandGraphPool MPSCommandGraph::pool() const {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
   return *pool_;
@@ -199,11 +213,12 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     return stats;
   }
   for (const auto& step : recording_->steps) {
-    stats.kernels += std::holds_alternative<MPSKernelStep>(step);
+    const auto* kernels = std::get_if<MPSKernelStep>(&step);
+    stats.kernels += kernels ? kernels->dispatches : 0;
     stats.graph_runs += std::holds_alternative<MPSGraphRunStep>(step);
     stats.copies += std::holds_alternative<MPSCopyStep>(step);
     stats.fills += std::holds_alternative<MPSFillStep>(step);
-    stats.kernel_objects += std::holds_alternative<MPSEncodeStep>(step);
+    stats.kernel_objects += kernels ? kernels->objects.size() : std::holds_alternative<MPSEncodeStep>(step);
     stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
   }
   stats.constants = recording_->constants;
@@ -233,13 +248,13 @@ bool MPSCommandGraph::keeps(const TensorBase& tensor) const {
   return recording_ && tensor.has_storage() && recording_->keeps(tensor.storage().data());
 }
 
-MPSGraphPool newGraphPool() {
+MPSCommandGraphPool newGraphPool() {
   static std::atomic<uint64_t> next{1};
   return {0, next++};
 }
 
 bool isOnStreamQueue() {
-  return getCurrentMPSStream()->isOnQueue();
+  return MPSStream::isOnAnyQueue();
 }
 
 } // namespace at::mps

@@ -1,8 +1,10 @@
 #include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSCommandGraphDispatches.h>
 #include <ATen/mps/MPSExecutableCache.h>
-#include <ATen/mps/MPSRecording.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
 #include <c10/util/irange.h>
 
+#include <deque>
 #include <unordered_map>
 
 namespace at::mps {
@@ -11,8 +13,8 @@ namespace {
 
 using Step = MPSCommandGraphDump::Step;
 
-std::vector<uint64_t> numbers(MTLSize size) {
-  return {size.width, size.height, size.depth};
+std::vector<uint64_t> numbers(const uint64_t* size) {
+  return {size, size + 3};
 }
 
 std::string nameOf(MPSDataType type) {
@@ -36,36 +38,43 @@ std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {
 // Numbers buffers in the order in which the steps use them, so that equal captures give equal dumps.
 class Describer {
  public:
-  explicit Describer(const MPSRecording& recording) : recording_(recording) {}
+  explicit Describer(const MPSCommandGraphRecording& recording) : recording_(recording) {}
 
-  Step operator()(const MPSKernelStep& kernel) {
+  /// Describes a dispatch that runs with the state.
+  Step describe(const MPSKernelStep& kernels, const MPSEncoderCall& call, const MPSEncoderState& state) {
+    using Kind = MPSEncoderCall::Kind;
     Step step;
     step.kind = "kernel";
     uint64_t bytes = 0;
     uint64_t refreshed_bytes = 0;
-    for (const auto& binding : kernel.bindings) {
-      (binding.refreshed ? refreshed_bytes : bytes) += binding.bytes.size();
-      if (!binding.holds_bytes && binding.buffer.get()) {
-        use(step, binding.buffer.get(), binding.offset, "bind");
+    for (const auto& [index, argument] : state.arguments) {
+      (argument.refreshed ? refreshed_bytes : bytes) += argument.length;
+      if (argument.buffer) {
+        use(step, argument.buffer, argument.offset, "bind");
       }
     }
-    for (const auto& resource : kernel.resources) {
-      if ([resource.resource.get() conformsToProtocol:@protocol(MTLBuffer)]) {
-        use(step, (id<MTLBuffer>)resource.resource.get(), 0, "bind");
+    for (const auto& [resource, usage] : state.new_resources) {
+      if ([resource conformsToProtocol:@protocol(MTLBuffer)]) {
+        use(step, (id<MTLBuffer>)resource, 0, "bind");
       }
     }
-    if (kernel.size_kind == MPSKernelStep::Size::INDIRECT) {
-      use(step, kernel.indirect_buffer.get(), kernel.indirect_offset, "read");
+    const auto* sizes = kernels.at<uint64_t>(call);
+    if (call.kind == Kind::DISPATCH_INDIRECT) {
+      use(step, call.object, sizes[0], "read");
     } else {
-      const bool whole = kernel.size_kind == MPSKernelStep::Size::THREADS;
-      step.numbers.emplace_back(whole ? "threads" : "threadgroups", numbers(kernel.size));
+      step.numbers.emplace_back(call.kind == Kind::DISPATCH_THREADS ? "threads" : "threadgroups", numbers(sizes));
     }
-    step.numbers.emplace_back("threads_per_threadgroup", numbers(kernel.threadgroup));
+    const auto* threadgroup = sizes + (call.kind == Kind::DISPATCH_INDIRECT ? 1 : 3);
+    step.numbers.emplace_back("threads_per_threadgroup", numbers(threadgroup));
     step.numbers.emplace_back("bytes", std::vector<uint64_t>{bytes});
     if (refreshed_bytes > 0) {
       step.numbers.emplace_back("refreshed_bytes", std::vector<uint64_t>{refreshed_bytes});
     }
     return step;
+  }
+
+  Step operator()(const MPSKernelStep&) {
+    return {}; // its dispatches are described one by one
   }
 
   Step operator()(const MPSGraphRunStep& run) {
@@ -136,7 +145,7 @@ class Describer {
     return buffer.heap && buffer.heap.type == MTLHeapTypePlacement ? "pool" : "own";
   }
 
-  const MPSRecording& recording_;
+  const MPSCommandGraphRecording& recording_;
   std::unordered_map<const void*, size_t> places_;
   std::vector<MPSCommandGraphDump::Buffer> buffers_;
 };
@@ -144,18 +153,46 @@ class Describer {
 } // namespace
 
 MPSCommandGraphDump MPSCommandGraph::dump() const {
-  std::lock_guard lock(mutex_);
+  std::shared_ptr<const MPSCommandGraphRecording> recording;
+  {
+    // Not held longer: lines take the interpreter's lock.
+    std::lock_guard lock(mutex_);
+    recording = recording_;
+  }
   MPSCommandGraphDump dump;
-  if (!recording_) {
+  if (!recording) {
     return dump;
   }
-  Describer describer(*recording_);
+  Describer describer(*recording);
+  // by step, the positions of its origins
+  std::vector<std::deque<size_t>> origins(recording->steps.size());
+  for (const auto i : c10::irange(recording->origins.size())) {
+    origins[recording->origins[i].step].push_back(i);
+  }
+  const auto add = [&](Step step, std::deque<size_t>& left) {
+    const size_t origin = left.front();
+    left.pop_front();
+    step.op = recording->origins[origin].op;
+    step.line = origin < recording->lines.size() ? programLine(recording->lines[origin]) : "";
+    dump.steps.push_back(std::move(step));
+  };
   @autoreleasepool {
-    for (const auto i : c10::irange(recording_->steps.size())) {
-      auto step = std::visit(describer, recording_->steps[i]);
-      step.op = recording_->operators[i];
-      step.line = i < recording_->lines.size() ? recording_->lines[i] : "";
-      dump.steps.push_back(std::move(step));
+    for (const auto i : c10::irange(recording->steps.size())) {
+      const auto& step = recording->steps[i];
+      const auto* kernels = std::get_if<MPSKernelStep>(&step);
+      if (!kernels) {
+        add(std::visit(describer, step), origins[i]);
+        continue;
+      }
+      MPSEncoderState state(*kernels);
+      for (const auto& call : kernels->calls) {
+        state.apply(call);
+        if (call.kind == MPSEncoderCall::Kind::ENCODE_OBJECT) {
+          add(describer(MPSEncodeStep{}), origins[i]);
+        } else if (call.isWork()) {
+          add(describer.describe(*kernels, call, state), origins[i]);
+        }
+      }
     }
   }
   dump.buffers = describer.takeBuffers();

@@ -2,7 +2,7 @@
 
 // A kernel as a recorded step, for tests of replays. Objective-C++ only.
 
-#include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <gtest/gtest.h>
@@ -35,18 +35,24 @@ class MPSRecordedStepsTest : public ::testing::Test {
   }
 
   MPSKernelStep add(const Buffer& from, const Buffer& to, float number) {
+    using Kind = MPSEncoderCall::Kind;
     MPSKernelStep step;
-    step.pipeline = library->getPipelineStateForFunc("add");
-    step.bindings.resize(3);
-    step.bindings[0].buffer = from;
-    step.bindings[1].index = 1;
-    step.bindings[1].buffer = to;
-    step.bindings[2].index = 2;
-    step.bindings[2].holds_bytes = true;
-    step.bindings[2].bytes.resize(sizeof(number));
-    std::memcpy(step.bindings[2].bytes.data(), &number, sizeof(number));
-    step.size = MTLSizeMake(kLength, 1, 1);
-    step.threadgroup = MTLSizeMake(kLength, 1, 1);
+    step.dispatches = 1;
+    step.data.resize(1);
+    std::memcpy(step.data.data(), &number, sizeof(number));
+    const uint64_t size[] = {kLength, 1, 1};
+    step.data.insert(step.data.end(), size, size + 3);
+    step.data.insert(step.data.end(), size, size + 3);
+    step.calls = {
+        {Kind::SET_PIPELINE,
+         0,
+         0,
+         library->getPipelineStateForFunc("add"),
+         0},
+        {Kind::SET_BUFFER, 0, 0, from.get(), 0},
+        {Kind::SET_BUFFER, 1, 0, to.get(), 0},
+        {Kind::SET_BYTES, 2, sizeof(number), nil, 0},
+        {Kind::DISPATCH_THREADS, 0, 0, nil, 1}};
     return step;
   }
 

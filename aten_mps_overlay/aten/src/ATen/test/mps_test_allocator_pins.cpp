@@ -67,7 +67,7 @@ TEST_F(MPSAllocatorPinsTest, PinsAreCounted) {
   EXPECT_GE(with_tensor, before + kBytes);
   EXPECT_TRUE(allocator->pin(buffer));
   tensor.reset();
-  // an observer that never saw the tensor
+  // by another owner
   EXPECT_TRUE(allocator->pin(buffer));
   EXPECT_EQ(allocator->getCurrentAllocatedMemory(), with_tensor);
   allocator->unpin(buffer);
@@ -132,42 +132,4 @@ TEST_F(MPSAllocatorPinsTest, UnpinWithoutPinThrows) {
   EXPECT_TRUE(allocator->pin(buffer));
   allocator->unpin(buffer);
   EXPECT_THROW(allocator->unpin(buffer), c10::Error);
-}
-
-TEST_F(MPSAllocatorPinsTest, ObserverSeesEachBuffer) {
-  std::vector<const void*> seen;
-  allocator->setBufferObserver(
-      [&](const void* buffer) { seen.push_back(buffer); });
-  auto kept = allocate();
-  auto freed = allocate();
-  const void* buffer = bufferOf(freed);
-  freed.reset();
-  allocator->setBufferObserver(nullptr);
-  EXPECT_EQ(seen, (std::vector<const void*>{bufferOf(kept), buffer}));
-  allocate();
-  EXPECT_EQ(seen.size(), 2);
-}
-
-TEST_F(MPSAllocatorPinsTest, ObserverPinsTemporaries) {
-  const auto before = allocator->getCurrentAllocatedMemory();
-  std::vector<const void*> pinned;
-  allocator->setBufferObserver([&](const void* buffer) {
-    if (allocator->pin(buffer)) {
-      pinned.push_back(buffer);
-    }
-  });
-  allocate();
-  allocate();
-  allocator->setBufferObserver(nullptr);
-  // one after the other, they would have shared a block
-  ASSERT_EQ(pinned.size(), 2);
-  EXPECT_NE(pinned[0], pinned[1]);
-  for (const void* buffer : pinned) {
-    EXPECT_FALSE(isHandedOut(buffer));
-  }
-  others.clear();
-  for (const void* buffer : pinned) {
-    allocator->unpin(buffer);
-  }
-  EXPECT_EQ(allocator->getCurrentAllocatedMemory(), before);
 }

@@ -24,6 +24,13 @@ class MPSAllocatorPoolTest : public ::testing::Test {
     if (retained) {
       release();
     }
+    // a scalar's block is freed by a handler of the command buffer
+    torch::mps::synchronize();
+    for (int i = 0;
+         i < 1000 && allocator->getCurrentAllocatedMemory() > before;
+         i++) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     EXPECT_EQ(allocator->getCurrentAllocatedMemory(), before);
   }
 
@@ -41,7 +48,11 @@ class MPSAllocatorPoolTest : public ::testing::Test {
   }
 
   bool isOfPool(const torch::Tensor& tensor) {
-    return allocator->isPoolBuffer(tensor.storage().data());
+    return allocator->captureOf(tensor.storage().data()) != 0;
+  }
+
+  void end() {
+    allocator->unpin(allocator->endAllocateToPool());
   }
 
   // The filter of a capture that everything is allocated for.
@@ -62,7 +73,7 @@ TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
   auto inside = allocate(64);
   constexpr size_t large_size = 20480;
   auto large = allocate(large_size);
-  allocator->endAllocateToPool();
+  end();
   auto later = allocate(64);
   EXPECT_FALSE(isOfPool(earlier));
   EXPECT_TRUE(isOfPool(inside));
@@ -80,7 +91,7 @@ TEST_F(MPSAllocatorPoolTest, AllocatesElsewhereWhatTheFilterRefuses) {
   auto outside = allocate(64);
   is_of_capture = true;
   auto again = allocate(64);
-  allocator->endAllocateToPool();
+  end();
   EXPECT_TRUE(isOfPool(inside));
   EXPECT_FALSE(isOfPool(outside));
   EXPECT_TRUE(isOfPool(again));
@@ -91,7 +102,7 @@ TEST_F(MPSAllocatorPoolTest, SmallPoolsTakeLittleOfTheDriver) {
   const auto driver_before = allocator->getDriverAllocatedMemory();
   allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(1);
-  allocator->endAllocateToPool();
+  end();
   EXPECT_TRUE(isOfPool(inside));
   EXPECT_LE(
       allocator->getDriverAllocatedMemory() - driver_before, 1024 * kKilobyte);
@@ -117,35 +128,33 @@ TEST_F(MPSAllocatorPoolTest, FreedMemoryIsUsedAgainInside) {
   EXPECT_EQ(allocator->getPoolSize(pool), size);
   auto held = allocate(4096);
   auto another = allocate(4096);
-  allocator->endAllocateToPool();
+  end();
   EXPECT_GT(allocator->getPoolSize(pool), size);
 }
 
 TEST_F(MPSAllocatorPoolTest, FreedMemoryIsNotUsedOutside) {
   allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(4096);
-  const void* buffer = inside.storage().data();
   inside.reset();
-  allocator->endAllocateToPool();
+  end();
   std::vector<torch::Tensor> others;
   for (int i = 0; i < 8; i++) {
     others.push_back(allocate(4096));
     EXPECT_FALSE(isOfPool(others.back()));
-    EXPECT_NE(others.back().storage().data(), buffer);
   }
   // the next graph of the pool gets it
   const auto size = allocator->getPoolSize(pool);
   allocator->beginAllocateToPool(pool, anything);
   auto next = allocate(4096);
-  allocator->endAllocateToPool();
-  EXPECT_EQ(next.storage().data(), buffer);
+  end();
+  EXPECT_TRUE(isOfPool(next));
   EXPECT_EQ(allocator->getPoolSize(pool), size);
 }
 
 TEST_F(MPSAllocatorPoolTest, BlocksThatAreFreedOutsideStayWithThePool) {
   allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(4096);
-  allocator->endAllocateToPool();
+  end();
   const auto size = allocator->getPoolSize(pool);
   const auto used = allocator->getCurrentAllocatedMemory();
   inside.reset();
@@ -158,7 +167,7 @@ TEST_F(MPSAllocatorPoolTest, MemoryIsGivenBackByTheLastGraph) {
   allocator->retainPool(pool);
   allocator->beginAllocateToPool(pool, anything);
   allocate(4096);
-  allocator->endAllocateToPool();
+  end();
   allocator->releasePool(pool);
   EXPECT_GE(allocator->getPoolSize(pool), 4096 * kKilobyte);
   EXPECT_GE(
@@ -173,7 +182,7 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
   allocator->beginAllocateToPool(pool, anything);
   auto held = allocate(64).fill_(3);
   allocate(4096);
-  allocator->endAllocateToPool();
+  end();
   release();
   // what is not held does not count
   EXPECT_LT(allocator->getCurrentAllocatedMemory(), before + 4096 * kKilobyte);
@@ -183,24 +192,59 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
   retained = true;
   allocator->beginAllocateToPool(pool, anything);
   auto other = allocate(64).fill_(7);
-  allocator->endAllocateToPool();
+  end();
   expectFilledWith(held, 3);
   expectFilledWith(other, 7);
 }
 
-TEST_F(MPSAllocatorPoolTest, HostWrittenScalarsAreElsewhere) {
+TEST_F(MPSAllocatorPoolTest, HostWrittenScalarsArePinnedElsewhere) {
   float value = 2;
   allocator->beginAllocateToPool(pool, anything);
   auto scalar = allocator->allocScalarBufferWithValue(&value, sizeof(value));
-  allocator->endAllocateToPool();
-  EXPECT_FALSE(allocator->isPoolBuffer(scalar.get()));
+  const std::vector<const void*> expected{scalar.get()};
   scalar.clear();
-  // a scalar's block is freed by a handler of the command buffer
-  torch::mps::synchronize();
-  for (int i = 0; i < 1000 && allocator->getCurrentAllocatedMemory() > before;
-       i++) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const auto pinned = allocator->endAllocateToPool();
+  EXPECT_EQ(pinned, expected);
+  EXPECT_EQ(allocator->getPoolSize(pool), 0);
+  EXPECT_GT(allocator->getCurrentAllocatedMemory(), before);
+  allocator->unpin(pinned);
+}
+
+TEST_F(MPSAllocatorPoolTest, BlocksForWhichThereIsNoRoomArePinnedElsewhere) {
+  // The least that an arena takes is more.
+  const auto allowed = allocator->getDriverAllocatedMemory() + 32 * kKilobyte;
+  allocator->setHighWatermarkRatio(
+      static_cast<double>(allowed) /
+      static_cast<double>(allocator->getRecommendedMaxMemory()));
+  const auto number = allocator->beginAllocateToPool(pool, anything);
+  auto kept = allocate(16);
+  const void* buffer = kept.storage().data();
+  kept.reset();
+  const auto pinned = allocator->endAllocateToPool();
+  allocator->setHighWatermarkRatio(1.7);
+  EXPECT_EQ(pinned, (std::vector<const void*>{buffer}));
+  EXPECT_EQ(allocator->getPoolSize(pool), 0);
+  EXPECT_EQ(allocator->captureOf(buffer), number);
+  auto other = allocate(16);
+  EXPECT_NE(other.storage().data(), buffer);
+  allocator->unpin(pinned);
+  EXPECT_EQ(allocator->captureOf(buffer), 0);
+}
+
+TEST_F(MPSAllocatorPoolTest, CapturesAreToldApart) {
+  const auto first = allocator->beginAllocateToPool(pool, anything);
+  auto of_first = allocate(64);
+  // The pool keeps it already.
+  EXPECT_FALSE(allocator->pin(of_first.storage().data()));
+  end();
+  const auto second = allocator->beginAllocateToPool(pool, anything);
+  auto of_second = allocate(64);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(allocator->captureOf(of_first.storage().data()), first);
+  EXPECT_EQ(allocator->captureOf(of_second.storage().data()), second);
+  EXPECT_TRUE(allocator->pin(of_first.storage().data()));
+  end();
+  allocator->unpin(of_first.storage().data());
 }
 
 TEST_F(MPSAllocatorPoolTest, OtherThreads) {
@@ -219,7 +263,7 @@ TEST_F(MPSAllocatorPoolTest, OtherThreads) {
   for (auto& thread : threads) {
     thread.join();
   }
-  allocator->endAllocateToPool();
+  end();
   std::set<const void*> buffers;
   for (int i = 0; i < n_threads; i++) {
     for (int round = 0; round < 20; round++) {
@@ -239,5 +283,5 @@ TEST_F(MPSAllocatorPoolTest, MisuseThrows) {
   EXPECT_THROW(allocator->releasePool(unknown), c10::Error);
   allocator->beginAllocateToPool(pool, anything);
   EXPECT_THROW(allocator->beginAllocateToPool(pool, anything), c10::Error);
-  allocator->endAllocateToPool();
+  end();
 }

@@ -30,7 +30,9 @@ class MPSDeferredErrorsTest : public ::testing::Test {
   }
 
   void find(const std::string& message) {
-    stream->finishCheck(stream->expectCheck(), message);
+    stream->expectCheck();
+    stream->deferError(message);
+    stream->finishCheck();
   }
 
   at::mps::MPSStream* stream = nullptr;
@@ -65,29 +67,39 @@ TEST_F(MPSDeferredErrorsTest, BlockingCopyRaises) {
 }
 
 TEST_F(MPSDeferredErrorsTest, SynchronizeWaitsForChecksThatWereAnnounced) {
-  const auto check = stream->expectCheck();
+  stream->expectCheck();
   std::thread handler([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    stream->finishCheck(check, "a late error");
+    stream->deferError("a late error");
+    stream->finishCheck();
   });
   EXPECT_EQ(messageOf(torch::mps::synchronize), "a late error");
   handler.join();
 }
 
 TEST_F(MPSDeferredErrorsTest, NothingWaitsForChecksOfLaterWork) {
-  const auto early = stream->expectCheck();
+  stream->expectCheck();
   c10::Event event(at::kMPS);
   event.record(c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0)));
-  stream->finishCheck(early, "");
+  stream->finishCheck();
   torch::mps::synchronize();
   // a check of a replay of another thread, which commits later
   const std::function<void()> waits[] = {[&] { stream->throwDeferredError(); }, [&] { event.synchronize(); }};
   for (const auto& wait : waits) {
-    const auto late = stream->expectCheck();
+    stream->expectCheck();
     auto waited = std::async(std::launch::async, wait);
     EXPECT_EQ(waited.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-    stream->finishCheck(late, "");
+    stream->finishCheck();
   }
+}
+
+TEST_F(MPSDeferredErrorsTest, ErrorOfAnOpenCheckIsNotLost) {
+  stream->expectCheck();
+  torch::mps::commit();
+  stream->throwDeferredError();
+  stream->deferError("an error");
+  stream->finishCheck();
+  EXPECT_EQ(messageOf(torch::mps::synchronize), "an error");
 }
 
 TEST_F(MPSDeferredErrorsTest, EachWayToWaitRaises) {

@@ -2,8 +2,8 @@
 #include <torch/torch.h>
 
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSGraphCapture.h>
-#include <ATen/mps/MPSRandomState.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSCommandGraphRandom.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>

@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSKernelObjects.h>
+#include <ATen/mps/MPSCommandGraphKernelObjects.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>

@@ -5,10 +5,8 @@
 #include <torch/torch.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
-#include <future>
-#include <thread>
+#include <string>
 #include <vector>
 
 using namespace at::mps;
@@ -19,7 +17,6 @@ static std::atomic<int> executables_alive{0};
 @interface MPSTestExecutable : NSObject
 @property(nonatomic, retain) NSArray<MPSGraphTensor*>* feedTensors;
 @property(nonatomic, retain) NSArray<MPSGraphTensor*>* targetTensors;
-@property(nonatomic) MPSGraphOptions options;
 @end
 
 @implementation MPSTestExecutable
@@ -39,7 +36,6 @@ static std::atomic<int> executables_alive{0};
 /// Compiles to an MPSTestExecutable.
 @interface MPSTestGraph : MPSGraph {
  @public
-  std::function<void()> while_compiling;
   std::function<NSArray*(NSArray*)> change_feeds;
   std::function<NSArray*(NSArray*)> change_targets;
   bool fails;
@@ -52,9 +48,6 @@ static std::atomic<int> executables_alive{0};
                            targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
                         targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
-  if (while_compiling) {
-    while_compiling();
-  }
   if (fails) {
     return nil;
   }
@@ -84,12 +77,16 @@ class MPSExecutableCacheTest : public ::testing::Test {
     return [MPSTestGraph new];
   }
 
+  struct Run {
+    bool has_executable;
+    std::string problem;
+    // the positions of the feeds in the order of the executable
+    std::vector<size_t> inputs;
+  };
+
   /// Asks for the executable of a graph with two inputs and a result, of this length.
-  static MPSExecutableRun get(MPSTestGraph* graph,
-                              NSUInteger length = 4,
-                              size_t* inputs = nullptr,
-                              MPSDataType type = MPSDataTypeFloat32) {
-    MPSExecutableRun run;
+  static Run get(MPSTestGraph* graph, NSUInteger length = 4, MPSDataType type = MPSDataTypeFloat32) {
+    Run result;
     @autoreleasepool {
       if (graph.placeholderTensors.count == 0) {
         for (NSString* name in @[ @"first", @"second" ]) {
@@ -106,17 +103,18 @@ class MPSExecutableCacheTest : public ::testing::Test {
                                                               dataType:type] autorelease]];
       }
       // a placeholder serves as result as well
-      run = MPSExecutableCache::getInstance().get(graph,
-                                                  @{placeholders[0] : data[0], placeholders[1] : data[1]},
-                                                  @{placeholders[1] : data[2]},
-                                                  device,
-                                                  getCurrentMPSStream()->compilationDescriptor());
-      if (inputs) {
-        *inputs = run.inputs.count;
+      const auto run = MPSExecutableCache::getInstance().get(graph,
+                                                             @{placeholders[0] : data[0], placeholders[1] : data[1]},
+                                                             @{placeholders[1] : data[2]},
+                                                             device,
+                                                             getCurrentMPSStream()->compilationDescriptor());
+      result.has_executable = run.step.executable.get() != nil;
+      result.problem = run.problem ? run.problem : "";
+      for (MPSGraphTensorData* input in run.step.inputs.get()) {
+        result.inputs.push_back(input == data[0] ? 0 : 1);
       }
-      // only whether it is there is looked at from here on
     }
-    return run;
+    return result;
   }
 };
 
@@ -125,7 +123,7 @@ TEST_F(MPSExecutableCacheTest, EvictedExecutablesAreFreed) {
   std::vector<MPSTestGraph*> graphs;
   for (int i = 0; i < 20; i++) {
     graphs.push_back(newGraph());
-    EXPECT_TRUE(get(graphs.back()).executable);
+    EXPECT_TRUE(get(graphs.back()).has_executable);
     EXPECT_LE(executables_alive, 2);
   }
   EXPECT_EQ(executableCacheStats().evictions, 18);
@@ -140,83 +138,25 @@ TEST_F(MPSExecutableCacheTest, OtherLengthsAndTypesAreOtherExecutables) {
   auto* graph = newGraph();
   for (const NSUInteger length : {4, 8}) {
     for (const auto type : {MPSDataTypeFloat32, MPSDataTypeInt32}) {
-      EXPECT_TRUE(get(graph, length, nullptr, type).executable);
+      EXPECT_TRUE(get(graph, length, type).has_executable);
     }
   }
   EXPECT_EQ(executableCacheStats().misses, 4);
   [graph release];
 }
 
-TEST_F(MPSExecutableCacheTest, OptionsAreNotThoseOfTheGraph) {
-  MPSTestGraph* graph = newGraph();
-  graph.options = MPSGraphOptionsNone;
-  EXPECT_EQ(get(graph).executable.options, MPSGraphOptionsDefault);
-  [graph release];
-}
-
 TEST_F(MPSExecutableCacheTest, ForgottenGraphsAreFreed) {
   auto* graph = newGraph();
   MPSExecutableCache::getInstance().noteKey(graph, "known");
-  EXPECT_TRUE(get(graph).executable);
+  EXPECT_TRUE(get(graph).has_executable);
   EXPECT_EQ(executableCacheEntries().at(0).key, "known");
   MPSExecutableCache::getInstance().forgetGraphs();
   EXPECT_EQ(executables_alive, 0);
   EXPECT_EQ(executableCacheStats().entries, 0);
   EXPECT_EQ(executableCacheStatsByKey().at("known").misses, 1);
   // another graph may lie where it was
-  EXPECT_TRUE(get(graph).executable);
+  EXPECT_TRUE(get(graph).has_executable);
   EXPECT_EQ(executableCacheEntries().at(0).key, "");
-  [graph release];
-}
-
-TEST_F(MPSExecutableCacheTest, OthersLookUpWhileOneCompiles) {
-  auto* known = newGraph();
-  get(known);
-  auto* slow = newGraph();
-  bool looked_up = false;
-  slow->while_compiling = [&] {
-    auto other = std::async(std::launch::async, [&] {
-      executableCacheStats();
-      executableCacheEntries();
-      setExecutableCacheLimit(512);
-      return get(known).executable != nil;
-    });
-    // it would wait for this thread, and this one for it
-    looked_up = other.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-    if (!looked_up) {
-      // what waits for ever can't be joined
-      std::fprintf(stderr, "the cache is locked while a graph is compiled\n");
-      std::_Exit(1);
-    }
-    EXPECT_TRUE(other.get());
-  };
-  EXPECT_TRUE(get(slow).executable);
-  EXPECT_TRUE(looked_up);
-  slow->while_compiling = nullptr;
-  [known release];
-  [slow release];
-}
-
-TEST_F(MPSExecutableCacheTest, OneOfTheThreadsCompiles) {
-  auto* graph = newGraph();
-  std::atomic<int> compiled{0};
-  graph->while_compiling = [&] {
-    compiled++;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  };
-  get(graph, 8); // makes the placeholders
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 6; i++) {
-    threads.emplace_back([&] { EXPECT_TRUE(get(graph).executable); });
-  }
-  for (auto& thread : threads) {
-    thread.join();
-  }
-  EXPECT_EQ(compiled, 2);
-  const auto stats = executableCacheStats();
-  EXPECT_EQ(stats.misses, 2);
-  EXPECT_EQ(stats.hits, 5);
-  graph->while_compiling = nullptr;
   [graph release];
 }
 
@@ -224,21 +164,28 @@ TEST_F(MPSExecutableCacheTest, FailureToCompileIsTold) {
   auto* graph = newGraph();
   graph->fails = true;
   const auto run = get(graph);
-  EXPECT_FALSE(run.executable);
+  EXPECT_FALSE(run.has_executable);
   EXPECT_EQ(run.problem, "an MPSGraph could not be compiled to an executable");
-  // nothing waits for it any more
   graph->fails = false;
-  EXPECT_TRUE(get(graph).executable);
+  EXPECT_TRUE(get(graph).has_executable);
   [graph release];
 }
 
-TEST_F(MPSExecutableCacheTest, OtherOrderOfTensorsIsFollowed) {
-  auto* graph = newGraph();
-  graph->change_feeds = [](NSArray* feeds) { return feeds.reverseObjectEnumerator.allObjects; };
-  size_t inputs = 0;
-  EXPECT_TRUE(get(graph, 4, &inputs).executable);
-  EXPECT_EQ(inputs, 2);
-  [graph release];
+TEST_F(MPSExecutableCacheTest, OrderOfTheExecutableIsFollowed) {
+  for (const bool reversed : {false, true}) {
+    MPSTestGraph* graph = newGraph();
+    graph->change_feeds = [=](NSArray*) {
+      NSArray* placeholders = graph.placeholderTensors;
+      return reversed ? placeholders.reverseObjectEnumerator.allObjects : placeholders;
+    };
+    // The second run finds the executable and has data of its own.
+    for (int i = 0; i < 2; i++) {
+      EXPECT_EQ(get(graph).inputs, (std::vector<size_t>{reversed ? 1u : 0u, reversed ? 0u : 1u}));
+    }
+    graph->change_feeds = nullptr;
+    [graph release];
+  }
+  EXPECT_EQ(executableCacheStats().hits, 2);
 }
 
 TEST_F(MPSExecutableCacheTest, UnexpectedTensorsAreTold) {
@@ -259,10 +206,13 @@ TEST_F(MPSExecutableCacheTest, UnexpectedTensorsAreTold) {
       auto* graph = newGraph();
       (feeds ? graph->change_feeds : graph->change_targets) = change;
       const auto run = get(graph);
-      EXPECT_FALSE(run.executable) << name << feeds;
+      EXPECT_FALSE(run.has_executable) << name << feeds;
       EXPECT_NE(run.problem.find("has other feeds and results"), std::string::npos) << name << feeds << run.problem;
-      EXPECT_FALSE(run.inputs && run.results) << name << feeds;
       [graph release];
     }
   }
+  auto* graph = newGraph();
+  graph->change_feeds = [](NSArray* feeds) -> NSArray* { return @[ feeds[0], feeds[0] ]; };
+  EXPECT_FALSE(get(graph).has_executable);
+  [graph release];
 }

@@ -3,15 +3,17 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSGraphCapture.h>
-#include <ATen/mps/MPSReplay.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -187,6 +189,31 @@ class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
   at::Tensor x;
 };
 
+// Nothing but the commands refers to their pipelines on GPUs of the ninth family, which load them by themselves.
+TEST_F(MPSGraphCaptureThreadsTest, PipelinesOfIndirectCommandsInFlight) {
+  auto* stream = getCurrentMPSStream();
+  if (![stream->device() supportsFamily:static_cast<MTLGPUFamily>(1009)]) {
+    GTEST_SKIP() << "other GPUs need a first use of each pipeline";
+  }
+  setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1", 1);
+  graph.captureBegin();
+  for (int i = 0; i < 8; i++) {
+    increment(known);
+  }
+  graph.captureEnd();
+  unsetenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS");
+  id<MTLSharedEvent> gpu_may_go_on = [[stream->device() newSharedEvent] autorelease];
+  dispatch_sync_with_rethrow(stream->queue(), ^() {
+    stream->endKernelCoalescing();
+    [stream->recordedCommandBuffer() encodeWaitForEvent:gpu_may_go_on value:1];
+  });
+  graph.replay();
+  graph.reset();
+  library.reset();
+  gpu_may_go_on.signaledValue = 1;
+  expectFilledWith(x, 17);
+}
+
 TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
   graph.captureBegin();
   increment(known);
@@ -239,12 +266,16 @@ TEST_F(MPSGraphCaptureThreadsTest, WorkOfAThreadThatTakesOverTheState) {
   expectFilledWith(x, 3);
 }
 
-TEST_F(MPSGraphCaptureThreadsTest, WorkOfAnotherThreadThatTheQueueDoesNotKnow) {
+TEST_F(MPSGraphCaptureThreadsTest, WorkOfAnotherThreadByDispatchSync) {
   graph.captureBegin();
   increment(known);
   inThread([&] { increment(unknown); });
-  expectRaised([&] { graph.captureEnd(); }, "can't tell which thread submitted the block");
-  expectFilledWith(x, 3);
+  increment(unknown);
+  graph.captureEnd();
+  expectFilledWith(x, 4);
+  EXPECT_EQ(graph.stats().kernels, 2);
+  graph.replay();
+  expectFilledWith(x, 6);
 }
 
 TEST_F(MPSGraphCaptureThreadsTest, NothingIsLeftToAThreadWhoseCaptureEndedElsewhere) {
@@ -279,6 +310,47 @@ TEST_F(MPSGraphCaptureTest, ReplayNamesTheReasonOfAnAbort) {
   x.fill_(2);
   graph.replay();
   expectFilledWith(x, 1);
+}
+
+// RecordFunction logs an exception of an observer and goes on.
+TEST_F(MPSGraphCaptureTest, ExceptionInTheObserver) {
+  const auto x = full(1);
+  const auto capture = [&] {
+    graph.captureBegin();
+    x.add(1);
+    graph.captureEnd();
+  };
+  setProgramLine([]() -> MPSProgramFrame { throw std::runtime_error("an error of the observer"); },
+                 [](const MPSProgramFrame&) { return std::string(); });
+  expectRaised(capture, "the capture could not observe aten::add: an error of the observer");
+  setProgramLine(nullptr, nullptr);
+  // nothing is left of the operator
+  inThread([&] { capture(); });
+  graph.reset();
+  capture();
+  EXPECT_GT(graph.stats().graph_runs, 0);
+  EXPECT_EQ(graph.dump().steps.front().op, "aten::add");
+}
+
+// Not every argument of a call has a name in the schema.
+static void addAll(const c10::OperatorHandle& /*op*/, torch::jit::Stack* stack) {
+  const auto arguments = std::exchange(*stack, {});
+  stack->emplace_back(arguments[0].toTensor().add(*arguments[1].toTensor().const_data_ptr<float>()));
+}
+
+TEST_F(MPSGraphCaptureTest, ArgumentsBeyondTheSchema) {
+  torch::Library library(torch::Library::DEF, "mps_test", std::nullopt, __FILE__, __LINE__);
+  library.def("add_all(...) -> Tensor", torch::CppFunction::makeFromBoxedFunction<&addAll>());
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mps_test::add_all", "");
+  const auto number = torch::tensor(2.0f);
+  graph.captureBegin();
+  torch::jit::Stack stack{full(1), number};
+  op.callBoxed(&stack);
+  graph.captureEnd();
+  graph.replay();
+  expectFilledWith(stack[0].toTensor(), 3);
+  number.fill_(5);
+  expectRaised([&] { graph.replay(); }, "mps_test::add_all");
 }
 
 static at::Tensor* leaf = nullptr;

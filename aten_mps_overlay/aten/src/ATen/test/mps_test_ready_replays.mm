@@ -1,4 +1,4 @@
-#include <ATen/mps/MPSReadyReplays.h>
+#include <ATen/mps/MPSCommandGraphAhead.h>
 #include <ATen/mps/MPSStream.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,12 @@
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
-#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSExecutableCacheStats.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
+#include <objc/runtime.h>
 
 #include <functional>
 #include <memory>
@@ -22,30 +24,28 @@ class MPSRecordingTest : public ::testing::Test {
     x = torch::rand({64}).to(at::kMPS);
   }
 
-  static std::shared_ptr<const MPSRecording> record(const std::function<void()>& work) {
+  static std::shared_ptr<const MPSCommandGraphRecording> record(const std::function<void()>& work) {
     auto* stream = getCurrentMPSStream();
-    __block std::unique_ptr<MPSGraphCapture> capture;
+    __block std::unique_ptr<MPSCommandGraphCapture> capture;
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       stream->endKernelCoalescing();
-      capture = std::make_unique<MPSGraphCapture>(/*freeze_host_reads=*/false,
-                                                  MPSGraphPool{0, 0},
+      capture = std::make_unique<MPSCommandGraphCapture>(/*freeze_host_reads=*/false,
+                                                  MPSCommandGraphPool{0, 0},
                                                   std::vector<at::Generator>{},
                                                   /*check_input_liveness=*/false);
-      stream->setCapture(capture.get());
     });
     capture->recordThisThread();
     work();
     capture->recordNoThread();
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       stream->endKernelCoalescing();
-      stream->setCapture(nullptr);
       capture->stop();
     });
-    return capture->finish(stream->device(), stream->compilationDescriptor());
+    return capture->finish();
   }
 
   template <typename Step>
-  static size_t count(const MPSRecording& recording) {
+  static size_t count(const MPSCommandGraphRecording& recording) {
     size_t found = 0;
     for (const auto& step : recording.steps) {
       found += std::holds_alternative<Step>(step);
@@ -69,8 +69,8 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
   EXPECT_EQ(count<MPSHostRefreshStep>(*recording), 1);
   EXPECT_EQ(count<MPSCopyStep>(*recording), 1);
   ASSERT_GE(count<MPSGraphRunStep>(*recording), 1);
-  EXPECT_EQ(recording->operators.size(), recording->steps.size());
-  EXPECT_EQ(recording->operators.front(), "aten::lgamma");
+  EXPECT_EQ(recording->origins.size(), recording->steps.size());
+  EXPECT_STREQ(recording->origins.front().op, "aten::lgamma");
   for (const auto& step : recording->steps) {
     if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
       EXPECT_TRUE(run->executable.get());
@@ -82,6 +82,36 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
   }
   // the block ran, too
   EXPECT_TRUE(torch::equal(y.slice(0, 0, 32).cpu(), host.slice(0, 32)));
+}
+
+static MPSGraphExecutable* compileNothing(id, SEL, id, id, id, id, id) {
+  return nil;
+}
+
+TEST_F(MPSRecordingTest, GraphsThatCanNotBeCompiledRaiseAtOnce) {
+  clearExecutableCache();
+  setProgramLine([]() -> MPSProgramFrame { return std::make_shared<c10::GatheredContext>(); },
+                 [](const MPSProgramFrame&) { return std::string("model.py:3 (forward)"); });
+  const SEL compile = @selector(compileWithDevice:feeds:targetTensors:targetOperations:compilationDescriptor:);
+  Method method = class_getInstanceMethod([MPSGraph class], compile);
+  const IMP original = class_replaceMethod(
+      [MPSGraph class], compile, reinterpret_cast<IMP>(compileNothing), method_getTypeEncoding(method));
+  auto y = torch::zeros({64}, at::kMPS);
+  std::string error;
+  const auto block = [&] {
+    try {
+      at::add_out(y, x, x);
+    } catch (const c10::Error& raised) {
+      error = raised.what_without_backtrace();
+    }
+  };
+  EXPECT_THROW(record(block), c10::Error);
+  class_replaceMethod([MPSGraph class], compile, original, method_getTypeEncoding(method));
+  setProgramLine(nullptr, nullptr);
+  EXPECT_EQ(error,
+            "torch.mps graph capture: an MPSGraph could not be compiled to an executable, in aten::add, at model.py:3 "
+            "(forward). Move the operator out of the capture.");
+  EXPECT_TRUE(torch::equal(y.cpu(), (x + x).cpu()));
 }
 
 TEST_F(MPSRecordingTest, MemoryThatWasThereBeforeIsPinned) {

@@ -1,11 +1,12 @@
 #include <ATen/mps/MPSDevice.h>
-#include <ATen/mps/MPSRecordingEncoder.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,11 +19,14 @@ namespace {
 constexpr NSUInteger kLength = 8;
 
 struct Recorder final : MPSKernelRecorder {
-  void recordKernel(MPSKernelStep step) override {
-    steps.push_back(std::move(step));
+  MPSKernelStep& beginKernels() override {
+    return steps.emplace_back();
   }
-  void useBuffer(id<MTLBuffer> buffer) override {
-    used.push_back(buffer);
+  void recordWork() override {
+    work++;
+  }
+  void keepObject(id object) override {
+    kept.push_back(object);
   }
   std::shared_ptr<const MPSRefreshedBytes> refreshOf(const void* bytes, size_t length) override {
     float number = 0;
@@ -33,11 +37,13 @@ struct Recorder final : MPSKernelRecorder {
     refused.push_back(reason);
   }
 
-  std::vector<MPSKernelStep> steps;
-  std::vector<id<MTLBuffer>> used;
+  std::deque<MPSKernelStep> steps;
+  size_t work = 0;
+  std::vector<id> kept;
   std::vector<std::string> refused;
   // for bytes that hold a 20
-  std::shared_ptr<const MPSRefreshedBytes> refreshed = std::make_shared<MPSRefreshedBytes>();
+  std::shared_ptr<const MPSRefreshedBytes> refreshed =
+      std::make_shared<MPSRefreshedBytes>(MPSRefreshedBytes{nullptr, sizeof(float)});
 };
 
 } // namespace
@@ -109,23 +115,33 @@ class MPSRecordingEncoderTest : public ::testing::Test {
     [encoder dispatchThreads:MTLSizeMake(length, 1, 1) threadsPerThreadgroup:MTLSizeMake(length, 1, 1)];
   }
 
-  // Encodes a step with an encoder that was given nothing else, as a replay does.
-  void runAlone(const MPSKernelStep& step) {
+  // Sends the recorded calls to a new encoder, as a replay does.
+  void replay() {
+    ASSERT_EQ(recorder.steps.size(), 1);
+    const auto& step = recorder.steps[0];
     @autoreleasepool {
       id<MTLCommandBuffer> buffer = [queue commandBuffer];
       id<MTLComputeCommandEncoder> fresh = [buffer computeCommandEncoder];
-      [fresh setComputePipelineState:step.pipeline.get()];
-      for (const auto& binding : step.bindings) {
-        if (binding.holds_bytes) {
-          [fresh setBytes:binding.bytes.data() length:binding.bytes.size() atIndex:binding.index];
-        } else {
-          [fresh setBuffer:binding.buffer.get() offset:binding.offset atIndex:binding.index];
-        }
+      for (const auto& call : step.calls) {
+        encodeCall(fresh, step, call);
       }
-      [fresh dispatchThreads:step.size threadsPerThreadgroup:step.threadgroup];
       [fresh endEncoding];
       [buffer commit];
       [buffer waitUntilCompleted];
+    }
+  }
+
+  std::vector<MPSEncoderCall::Kind> kinds() const {
+    std::vector<MPSEncoderCall::Kind> kinds;
+    for (const auto& call : recorder.steps.at(0).calls) {
+      kinds.push_back(call.kind);
+    }
+    return kinds;
+  }
+
+  static void write(id<MTLBuffer> buffer, float first) {
+    for (NSUInteger i = 0; i < kLength; i++) {
+      static_cast<float*>([buffer contents])[i] = first + static_cast<float>(i);
     }
   }
 
@@ -150,17 +166,16 @@ TEST_F(MPSRecordingEncoderTest, ForwardedCallsCompute) {
   dispatch();
   run();
   EXPECT_EQ(numbersOf(out), (std::vector<float>{11, 12, 13, 14, 15, 16, 17, 18}));
-  EXPECT_EQ(recorder.steps.size(), 1);
+  EXPECT_EQ(recorder.work, 1);
   EXPECT_TRUE(recorder.refused.empty());
+  write(in, 101);
+  replay();
+  EXPECT_EQ(numbersOf(out), (std::vector<float>{111, 112, 113, 114, 115, 116, 117, 118}));
 }
 
 TEST_F(MPSRecordingEncoderTest, BytesThatAreRefreshed) {
   setAll(10);
-  float number = 20;
-  [encoder setBytes:&number length:sizeof(number) atIndex:2];
-  dispatch();
-  dispatch();
-  number = 30;
+  const float number = 20;
   [encoder setBytes:&number length:sizeof(number) atIndex:2];
   dispatch();
   auto known = std::make_shared<MPSRefreshedBytes>();
@@ -168,20 +183,20 @@ TEST_F(MPSRecordingEncoderTest, BytesThatAreRefreshed) {
   [(MPSRecordingEncoder*)encoder setRefreshedBytes:known newBytes:&number atIndex:2];
   dispatch();
   run();
-  EXPECT_EQ(numbersOf(out)[0], 31);
-  ASSERT_EQ(recorder.steps.size(), 4);
-  EXPECT_EQ(recorder.steps[0].bindings[2].refreshed, recorder.refreshed);
-  EXPECT_EQ(recorder.steps[1].bindings[2].refreshed, recorder.refreshed);
-  EXPECT_EQ(recorder.steps[2].bindings[2].refreshed, nullptr);
-  EXPECT_EQ(recorder.steps[3].bindings[2].refreshed, known);
-  EXPECT_FALSE(recorder.steps[0].bindings[2] == recorder.steps[2].bindings[2]);
+  EXPECT_EQ(numbersOf(out)[0], 21);
+  const auto& step = recorder.steps.at(0);
+  EXPECT_EQ(step.refreshed, (std::vector<std::shared_ptr<const MPSRefreshedBytes>>{recorder.refreshed, known}));
+  EXPECT_EQ(step.calls[4].kind, MPSEncoderCall::Kind::SET_REFRESHED_BYTES);
+  EXPECT_EQ(step.calls[4].value, 0);
+  EXPECT_EQ(step.calls[6].value, 1);
+  EXPECT_EQ(step.calls[6].index, 2);
   EXPECT_TRUE(recorder.refused.empty());
 }
 
-TEST_F(MPSRecordingEncoderTest, DispatchHoldsTheWholeState) {
+TEST_F(MPSRecordingEncoderTest, StateStaysUntilItIsReplaced) {
   setAll(10);
   dispatch();
-  // each of these changes one thing and relies on all the others
+  // Each of these changes one thing and relies on all the others.
   [encoder setComputePipelineState:pipeline("multiply")];
   dispatch();
   [encoder setBuffer:other offset:0 atIndex:1];
@@ -189,105 +204,90 @@ TEST_F(MPSRecordingEncoderTest, DispatchHoldsTheWholeState) {
   [encoder setBufferOffset:4 * sizeof(float) atIndex:0];
   dispatch(4);
   run();
-  ASSERT_EQ(recorder.steps.size(), 4);
-  for (const auto& step : recorder.steps) {
-    ASSERT_EQ(step.bindings.size(), 3);
-  }
+  EXPECT_EQ(recorder.work, 4);
   EXPECT_EQ(numbersOf(out), (std::vector<float>{10, 20, 30, 40, 50, 60, 70, 80}));
   EXPECT_EQ(numbersOf(other), (std::vector<float>{50, 60, 70, 80, 50, 60, 70, 80}));
-
-  for (NSUInteger i = 0; i < kLength; i++) {
-    static_cast<float*>([in contents])[i] = static_cast<float>(100 + i);
-  }
-  runAlone(recorder.steps[0]);
-  EXPECT_EQ(numbersOf(out), (std::vector<float>{110, 111, 112, 113, 114, 115, 116, 117}));
-  runAlone(recorder.steps[3]);
-  EXPECT_EQ(numbersOf(other), (std::vector<float>{1040, 1050, 1060, 1070, 50, 60, 70, 80}));
-  runAlone(recorder.steps[2]);
-  EXPECT_EQ(numbersOf(other), (std::vector<float>{1000, 1010, 1020, 1030, 1040, 1050, 1060, 1070}));
+  write(in, 100);
+  replay();
+  EXPECT_EQ(numbersOf(out), (std::vector<float>{1000, 1010, 1020, 1030, 1040, 1050, 1060, 1070}));
+  EXPECT_EQ(numbersOf(other), (std::vector<float>{1040, 1050, 1060, 1070, 1040, 1050, 1060, 1070}));
 }
 
 TEST_F(MPSRecordingEncoderTest, BytesAreCopied) {
-  float number = 10;
-  setAll(0);
-  [encoder setBytes:&number length:sizeof(number) atIndex:2];
-  number = 20;
-  dispatch();
+  setAll(10);
+  float number = 25;
   [encoder setBytes:&number length:sizeof(number) atIndex:2];
   number = 30;
   dispatch();
   run();
-  runAlone(recorder.steps.at(0));
-  EXPECT_EQ(numbersOf(out)[0], 11);
-  runAlone(recorder.steps.at(1));
-  EXPECT_EQ(numbersOf(out)[0], 21);
+  write(out, 0);
+  replay();
+  EXPECT_EQ(numbersOf(out)[0], 26);
 }
 
-TEST_F(MPSRecordingEncoderTest, BytesAndBuffersReplaceEachOther) {
-  id<MTLBuffer> number = newBuffer({5});
+TEST_F(MPSRecordingEncoderTest, SeveralBuffersBySingleCalls) {
   setAll(10);
-  [encoder setBuffer:number offset:0 atIndex:2];
-  dispatch();
-  const float bytes = 20;
-  [encoder setBytes:&bytes length:sizeof(bytes) atIndex:2];
-  dispatch();
+  const id<MTLBuffer> buffers[] = {in, other};
+  const NSUInteger offsets[] = {4 * sizeof(float), 0};
+  [encoder setBuffers:buffers offsets:offsets withRange:NSMakeRange(0, 2)];
+  const id<MTLResource> resources[] = {in, other};
+  [encoder useResources:resources count:2 usage:MTLResourceUsageRead];
+  [encoder memoryBarrierWithResources:resources count:2];
+  dispatch(4);
   run();
-  runAlone(recorder.steps.at(0));
-  EXPECT_EQ(numbersOf(out)[0], 6);
-  runAlone(recorder.steps.at(1));
-  EXPECT_EQ(numbersOf(out)[0], 21);
-  [number release];
+  write(other, 0);
+  replay();
+  EXPECT_EQ(numbersOf(other), (std::vector<float>{15, 16, 17, 18, 4, 5, 6, 7}));
+  using Kind = MPSEncoderCall::Kind;
+  EXPECT_EQ(kinds(),
+            (std::vector<Kind>{Kind::SET_PIPELINE,
+                               Kind::SET_BUFFER,
+                               Kind::SET_BUFFER,
+                               Kind::SET_BYTES,
+                               Kind::SET_BUFFERS,
+                               Kind::USE_RESOURCES,
+                               Kind::BARRIER_FOR_RESOURCES,
+                               Kind::DISPATCH_THREADS}));
 }
 
 TEST_F(MPSRecordingEncoderTest, SizesAndThreadgroups) {
   setAll(10);
   [encoder setThreadgroupMemoryLength:64 atIndex:0];
-  [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-  const uint32_t threadgroups[] = {1, 1, 1};
+  [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  const uint32_t threadgroups[] = {2, 1, 1};
   id<MTLBuffer> size = [device newBufferWithBytes:threadgroups
                                            length:sizeof(threadgroups)
                                           options:MTLResourceStorageModeShared];
-  [encoder setThreadgroupMemoryLength:32 atIndex:0];
+  [encoder setBuffer:other offset:0 atIndex:1];
   [encoder dispatchThreadgroupsWithIndirectBuffer:size
                              indirectBufferOffset:0
-                            threadsPerThreadgroup:MTLSizeMake(kLength, 1, 1)];
+                            threadsPerThreadgroup:MTLSizeMake(3, 1, 1)];
   run();
-  ASSERT_EQ(recorder.steps.size(), 2);
-  const auto& direct = recorder.steps[0];
-  EXPECT_EQ(direct.size_kind, MPSKernelStep::Size::THREADGROUPS);
-  EXPECT_EQ(direct.size.width, 2);
-  EXPECT_EQ(direct.threadgroup.width, 4);
-  ASSERT_EQ(direct.threadgroup_memory.size(), 1);
-  EXPECT_EQ(direct.threadgroup_memory[0].length, 64);
-  const auto& indirect = recorder.steps[1];
-  EXPECT_EQ(indirect.size_kind, MPSKernelStep::Size::INDIRECT);
-  EXPECT_EQ(indirect.indirect_buffer.get(), size);
-  ASSERT_EQ(indirect.threadgroup_memory.size(), 1);
-  EXPECT_EQ(indirect.threadgroup_memory[0].length, 32);
+  write(out, 0);
+  write(other, 0);
+  replay();
+  EXPECT_EQ(numbersOf(out), (std::vector<float>{11, 12, 13, 14, 4, 5, 6, 7}));
+  EXPECT_EQ(numbersOf(other), (std::vector<float>{11, 12, 13, 14, 15, 16, 6, 7}));
   [size release];
 }
 
-TEST_F(MPSRecordingEncoderTest, BarrierBelongsToTheNextDispatch) {
+TEST_F(MPSRecordingEncoderTest, EachCallIsOneCallOfAReplay) {
   setAll(10);
-  dispatch();
-  [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
-  dispatch();
-  dispatch();
+  for (int i = 0; i < 3; i++) {
+    [encoder useResource:other usage:MTLResourceUsageRead];
+    [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+    dispatch();
+  }
   run();
-  ASSERT_EQ(recorder.steps.size(), 3);
-  EXPECT_EQ(recorder.steps[0].barrier, 0);
-  EXPECT_EQ(recorder.steps[1].barrier, MTLBarrierScopeBuffers);
-  EXPECT_EQ(recorder.steps[2].barrier, 0);
+  EXPECT_EQ(recorder.steps.at(0).calls.size(), 4 + 3 * 3);
 }
 
-TEST_F(MPSRecordingEncoderTest, RecorderIsToldOfEachBuffer) {
+TEST_F(MPSRecordingEncoderTest, ObjectsAreKept) {
   setAll(10);
   [encoder useResource:other usage:MTLResourceUsageRead];
   dispatch();
   run();
-  EXPECT_EQ(recorder.used, (std::vector<id<MTLBuffer>>{in, out, other}));
-  ASSERT_EQ(recorder.steps.at(0).resources.size(), 1);
-  EXPECT_EQ(recorder.steps[0].resources[0].resource.get(), other);
+  EXPECT_EQ(recorder.kept, (std::vector<id>{pipeline("add"), in, out, other}));
 }
 
 TEST_F(MPSRecordingEncoderTest, UnknownSelectorIsRefusedByName) {

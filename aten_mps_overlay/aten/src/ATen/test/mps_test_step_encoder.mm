@@ -1,10 +1,12 @@
-#include <ATen/mps/MPSStepEncoder.h>
+#include <ATen/mps/MPSCommandGraphRecording.h>
+#include <ATen/mps/MPSCommandGraphStaging.h>
 #include <ATen/test/mps_recorded_steps.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,7 +38,7 @@ class MPSStepEncoderTest : public MPSRecordedStepsTest {
     }
   }
 
-  void replay(const std::vector<MPSCommandStep>& steps, const MPSReplayRefreshes& refreshes) {
+  void replay(const std::deque<MPSCommandStep>& steps, const MPSReplayRefreshes& refreshes) {
     dispatch_sync(stream->queue(), ^() {
       @autoreleasepool {
         const auto staging = refreshes.takeStaging(stream->device());
@@ -61,7 +63,7 @@ class MPSStepEncoderTest : public MPSRecordedStepsTest {
 TEST_F(MPSStepEncoderTest, KernelsCopiesAndFills) {
   const auto in = buffer(), out = buffer(), copied = buffer();
   const auto kernel = add(in, out, 2);
-  const std::vector<MPSCommandStep> steps = {
+  const std::deque<MPSCommandStep> steps = {
       MPSFillStep{in, 0, kBytes}, kernel, MPSCopyStep{out, in, kBytes}, kernel, MPSCopyStep{out, copied, kBytes}};
   for (int i = 0; i < 2; i++) {
     std::memset([in.get() contents], 1, kBytes);
@@ -76,7 +78,7 @@ TEST_F(MPSStepEncoderTest, RefreshesAreWrittenForEachReplay) {
   auto first = std::make_shared<Counting>();
   auto second = std::make_shared<Counting>();
   second->count = 10;
-  const std::vector<MPSCommandStep> steps = {MPSHostRefreshStep{second, late, kBytes},
+  const std::deque<MPSCommandStep> steps = {MPSHostRefreshStep{second, late, kBytes},
                                              MPSHostRefreshStep{first, early, kBytes, 0, /*owns_destination=*/true}};
   const MPSReplayRefreshes refreshes(steps);
   EXPECT_FALSE(refreshes.isInFirstBlit(steps[0]));
@@ -94,7 +96,7 @@ TEST_F(MPSStepEncoderTest, RefreshesAreWrittenForEachReplay) {
 TEST_F(MPSStepEncoderTest, StatusesAreThoseOfTheirTurn) {
   const auto status = buffer();
   const auto message = std::make_shared<const std::string>("it failed");
-  std::vector<MPSCommandStep> steps = {MPSStatusStep{status, sizeof(int32_t), message}, MPSFillStep{status, 1, kBytes}};
+  std::deque<MPSCommandStep> steps = {MPSStatusStep{status, sizeof(int32_t), message}, MPSFillStep{status, 1, kBytes}};
   std::memset([status.get() contents], 0, kBytes);
   replay(steps, MPSReplayRefreshes(steps));
   EXPECT_THROW(replay(steps, MPSReplayRefreshes(steps)), c10::Error);

@@ -1,13 +1,9 @@
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
-// asserts in debug builds
-#undef NDEBUG
-#include <ATen/mps/MPSLockOrder.h>
-
 #include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSStream.h>
-#include <ATen/mps/MPSSubmission.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +14,23 @@
 using namespace at::mps;
 using at::native::mps::dispatch_sync_with_rethrow;
 
+static int objects_alive = 0;
+
+@interface MPSSubmissionTestObject : NSObject
+@end
+
+@implementation MPSSubmissionTestObject
+- (instancetype)init {
+  self = [super init];
+  objects_alive++;
+  return self;
+}
+- (void)dealloc {
+  objects_alive--;
+  [super dealloc];
+}
+@end
+
 /// A thread that says it works for a capture.
 class MPSSubmissionTest : public ::testing::Test {
  protected:
@@ -25,11 +38,13 @@ class MPSSubmissionTest : public ::testing::Test {
     ASSERT_TRUE(torch::mps::is_available());
     queue = getCurrentMPSStream()->queue();
     capture = at::addThreadLocalCallback(at::RecordFunctionCallback(nullptr));
-    setCaptureUnderway(capture);
+    active_capture.observer = capture;
+    at::mps::detail::capture_underway = true;
   }
 
   void TearDown() override {
-    setCaptureUnderway(at::INVALID_CALLBACK_HANDLE);
+    at::mps::detail::capture_underway = false;
+    active_capture.observer = at::INVALID_CALLBACK_HANDLE;
     at::removeCallback(capture);
   }
 
@@ -45,7 +60,11 @@ TEST_F(MPSSubmissionTest, TheQueueKnowsWhoseTheBlockIs) {
     EXPECT_TRUE(MPSSubmission::mayRaise());
   });
   EXPECT_EQ(on_queue->capture, capture);
-  EXPECT_TRUE(on_queue->is_known);
+  dispatchRecorded(queue, ^() {
+    on_queue = MPSSubmission();
+    on_queue = MPSSubmission::current();
+  });
+  EXPECT_EQ(on_queue->capture, capture);
 }
 
 TEST_F(MPSSubmissionTest, OtherThreadsDoNotWorkForIt) {
@@ -56,13 +75,11 @@ TEST_F(MPSSubmissionTest, OtherThreadsDoNotWorkForIt) {
       on_queue = MPSSubmission::current();
     });
     EXPECT_EQ(on_queue->capture, 0);
-    EXPECT_TRUE(on_queue->is_known);
-    // by dispatch_sync() alone it is not known whose the block is
     dispatch_sync(queue, ^() {
       on_queue = MPSSubmission::current();
       EXPECT_FALSE(MPSSubmission::mayRaise());
     });
-    EXPECT_FALSE(on_queue->is_known);
+    EXPECT_EQ(on_queue->capture, 0);
   }).join();
 }
 
@@ -101,19 +118,27 @@ TEST_F(MPSSubmissionTest, Exceptions) {
   });
 }
 
-TEST(MPSLockOrderTest, DownwardsAndAgain) {
-  MPSMutex<MPSLockRank::GRAPH> graph;
-  MPSMutex<MPSLockRank::CAPTURE> capture;
-  for (int i = 0; i < 2; i++) {
-    std::lock_guard outer(graph);
-    std::lock_guard inner(capture);
-  }
+TEST_F(MPSSubmissionTest, ExceptionsLeaveNoAutoreleasedObjects) {
+  EXPECT_THROW(dispatch_sync_with_rethrow(queue,
+                                          ^() {
+                                            @autoreleasepool {
+                                              [[MPSSubmissionTestObject new] autorelease];
+                                              throw std::runtime_error("an error");
+                                            }
+                                          }),
+               std::runtime_error);
+  EXPECT_EQ(objects_alive, 0);
 }
 
-TEST(MPSLockOrderTest, UpwardsAndBeside) {
-  MPSMutex<MPSLockRank::UNDERWAY> underway;
-  MPSMutex<MPSLockRank::CAPTURE> capture, beside;
-  std::lock_guard held(capture);
-  EXPECT_THROW(underway.lock(), c10::Error);
-  EXPECT_THROW(beside.lock(), c10::Error);
+// A block that was submitted before the capture began is part of none.
+TEST_F(MPSSubmissionTest, WithoutACaptureBlocksAreNotMarked) {
+  at::mps::detail::capture_underway = false;
+  std::thread([&] {
+    __block std::optional<MPSSubmission> on_queue;
+    dispatch_sync_with_rethrow(queue, ^() {
+      on_queue = MPSSubmission::current();
+      EXPECT_FALSE(MPSSubmission::mayRaise());
+    });
+    EXPECT_EQ(on_queue->capture, at::INVALID_CALLBACK_HANDLE);
+  }).join();
 }

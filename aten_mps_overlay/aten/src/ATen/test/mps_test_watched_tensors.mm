@@ -1,11 +1,13 @@
-#include <ATen/mps/MPSWatchedTensors.h>
+#include <ATen/mps/MPSCommandGraphInputs.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 using namespace at::mps;
+using Kind = MPSCommandGraphInputs::Kind;
 
 static at::Tensor onDevice(int64_t length = 4096) {
   return torch::zeros({length}, at::kMPS);
@@ -17,74 +19,121 @@ class MPSWatchedTensorsTest : public ::testing::Test {
     ASSERT_TRUE(torch::mps::is_available());
   }
 
-  void watch(const std::vector<at::Tensor>& inputs) {
-    std::vector<MPSWatchedTensor> all;
-    for (const auto& tensor : inputs) {
-      all.emplace_back(tensor, MPSWatchedTensor::Kind::INPUT);
+  // Nothing pins the memory here, so the allocator does not count when it is freed.
+  void watch(const std::vector<at::Tensor>& tensors, Kind kind = Kind::INPUT, bool check_liveness = false) {
+    for (const auto& tensor : tensors) {
+      inputs->add(tensor, kind);
     }
-    tensors.set(std::move(all));
+    EXPECT_TRUE(inputs->takeChanged().empty());
+    inputs->finish(check_liveness);
   }
 
-  MPSWatchedTensors tensors;
+  // "" if a check does not raise.
+  std::string problem() {
+    try {
+      inputs->check();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "";
+  }
+
+  void expectProblem(const std::string& words) {
+    for (int i = 0; i < 2; i++) {
+      EXPECT_NE(problem().find(words), std::string::npos) << problem();
+    }
+  }
+
+  std::optional<MPSCommandGraphInputs> inputs{std::in_place};
 };
 
 TEST_F(MPSWatchedTensorsTest, MovedTensor) {
   auto x = onDevice();
-  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::INPUT);
+  watch({x});
   x.fill_(3);
-  EXPECT_FALSE(watched.moved());
+  EXPECT_EQ(problem(), "");
   x.resize_({1 << 20});
-  EXPECT_TRUE(watched.moved());
-  EXPECT_NE(watched.describe().find("now has shape [1048576]"), std::string::npos) << watched.describe();
+  expectProblem("now has shape [1048576]");
 }
 
 TEST_F(MPSWatchedTensorsTest, ReplacedStorage) {
-  auto x = onDevice();
-  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::INPUT);
-  x.set_data(onDevice());
-  EXPECT_TRUE(watched.moved());
-}
-
-TEST_F(MPSWatchedTensorsTest, GoneTensor) {
-  auto x = onDevice();
-  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::LIVE_INPUT);
-  const MPSWatchedTensor unchecked(x, MPSWatchedTensor::Kind::INPUT);
-  EXPECT_FALSE(watched.gone());
-  x.reset();
-  EXPECT_TRUE(watched.gone());
-  EXPECT_FALSE(unchecked.gone());
-  EXPECT_FALSE(unchecked.moved());
-  EXPECT_TRUE(unchecked.forgotten());
-}
-
-TEST_F(MPSWatchedTensorsTest, StorageOfAGoneTensor) {
-  auto x = onDevice();
-  auto shared = onDevice();
-  auto alias = shared.view({-1});
-  for (const bool is_gone : {false, true}) {
-    auto kept = onDevice();
-    watch({x.detach(), kept.detach(), shared, alias, onDevice(), x.detach()});
-    tensors.check();
-    if (is_gone) {
-      kept.reset();
-    } else {
-      x.resize_({1 << 20});
-    }
-    EXPECT_THROW(tensors.check(), c10::Error);
+  for (const auto kind : {Kind::INPUT, Kind::VIEW, Kind::RESULT}) {
+    auto x = onDevice();
+    inputs.emplace();
+    watch({x}, kind);
+    x.set_data(onDevice());
+    expectProblem("another storage");
   }
 }
 
-TEST_F(MPSWatchedTensorsTest, StorageThatATensorLeavesToOthers) {
-  for (const bool is_checked_before : {false, true}) {
+TEST_F(MPSWatchedTensorsTest, OnlyMetadataOfInputs) {
+  for (const auto kind : {Kind::INPUT, Kind::VIEW, Kind::RESULT}) {
     auto x = onDevice();
-    auto alias = x.detach();
-    watch({alias});
-    alias.reset();
-    if (is_checked_before) {
-      tensors.check();
+    inputs.emplace();
+    watch({x}, kind);
+    x.unsqueeze_(0);
+    if (kind == Kind::INPUT) {
+      expectProblem("now has shape [1, 4096]");
+    } else {
+      EXPECT_EQ(problem(), "");
     }
-    x.resize_({1 << 20});
-    EXPECT_THROW(tensors.check(), c10::Error);
+  }
+}
+
+TEST_F(MPSWatchedTensorsTest, RequiresGrad) {
+  for (const bool has_gradients : {false, true}) {
+    auto x = onDevice();
+    inputs.emplace();
+    inputs->add(x, Kind::INPUT).has_gradients = has_gradients;
+    inputs->finish(false);
+    EXPECT_EQ(problem(), "");
+    x.requires_grad_();
+    if (has_gradients) {
+      expectProblem("now has requires_grad=True");
+    } else {
+      EXPECT_EQ(problem(), "");
+    }
+  }
+}
+
+TEST_F(MPSWatchedTensorsTest, GoneTensor) {
+  for (const bool check_liveness : {false, true}) {
+    auto x = onDevice();
+    inputs.emplace();
+    watch({x}, Kind::INPUT, check_liveness);
+    EXPECT_EQ(problem(), "");
+    x.reset();
+    if (check_liveness) {
+      expectProblem("is gone");
+    } else {
+      EXPECT_EQ(problem(), "");
+      EXPECT_TRUE(inputs->tensors().empty());
+    }
+  }
+}
+
+// A dead tensor leaves its storage to be watched. The storage of a view may go. Behind another alias, such as `x.data`,
+// nobody sees whether `x` went or has other memory.
+TEST_F(MPSWatchedTensorsTest, StorageThatATensorLeavesToOthers) {
+  for (const bool is_view : {false, true}) {
+    for (const bool moves : {false, true}) {
+      auto x = onDevice();
+      const auto alias = [&] { return is_view ? x.view({-1}) : x.detach(); };
+      inputs.emplace();
+      watch({alias(), alias(), alias()});
+      EXPECT_EQ(problem(), "");
+      EXPECT_EQ(inputs->tensors().size(), 1u);
+      if (moves) {
+        x.resize_({1 << 20});
+      } else {
+        x.reset();
+      }
+      if (moves || !is_view) {
+        expectProblem("has other memory now, or no longer exists");
+      } else {
+        EXPECT_EQ(problem(), "");
+      }
+    }
   }
 }
 
@@ -92,19 +141,41 @@ TEST_F(MPSWatchedTensorsTest, AllAreChecked) {
   auto x = onDevice();
   auto y = onDevice();
   watch({x, y});
-  tensors.check();
+  EXPECT_EQ(problem(), "");
   y.resize_({1 << 20});
-  EXPECT_THROW(tensors.check(), c10::Error);
+  expectProblem("now has shape [1048576]");
 }
 
-TEST_F(MPSWatchedTensorsTest, Marks) {
+TEST_F(MPSWatchedTensorsTest, ChangedInTheBlock) {
   auto x = onDevice();
-  const auto* tensor = x.unsafeGetTensorImpl();
-  EXPECT_FALSE(MPSWatchMark::isOn(tensor));
-  {
-    const MPSWatchMark first(tensor);
-    { const MPSWatchMark second(tensor); }
-    EXPECT_TRUE(MPSWatchMark::isOn(tensor));
+  auto y = onDevice();
+  inputs->add(x, Kind::INPUT);
+  inputs->add(y, Kind::INPUT);
+  x.t_().resize_({8});
+  const auto changed = inputs->takeChanged();
+  ASSERT_EQ(changed.size(), 1u);
+  EXPECT_EQ(changed[0].was.impl(), x.unsafeGetTensorImpl());
+  EXPECT_EQ(inputs->tensors().size(), 1u);
+}
+
+TEST_F(MPSWatchedTensorsTest, Versions) {
+  auto written = onDevice();
+  auto read = onDevice();
+  auto made = onDevice();
+  const auto view = written.view({-1});
+  inputs->add(view, Kind::VIEW);
+  inputs->add(read, Kind::INPUT);
+  inputs->add(made, Kind::RESULT);
+  written.fill_(1);
+  inputs->takeChanged();
+  inputs->finish(false);
+  const std::vector<at::Tensor> all{written, read, made};
+  std::vector<int64_t> before;
+  for (const auto& tensor : all) {
+    before.push_back(tensor._version());
   }
-  EXPECT_FALSE(MPSWatchMark::isOn(tensor));
+  inputs->countReplay();
+  EXPECT_GT(written._version(), before[0]);
+  EXPECT_EQ(read._version(), before[1]);
+  EXPECT_GT(made._version(), before[2]);
 }

@@ -1,0 +1,762 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSCommandGraphUtils.h>
+#include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/mps/MPSStream.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace at::mps {
+
+// The observer of the last capture that this thread began.
+static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
+
+// Only the thread that has the callback can remove it. On other threads observeInputs() does.
+static void removeObserver(CallbackHandle observer) {
+  if (isObserved(observer)) {
+    removeCallback(observer);
+  }
+}
+
+namespace {
+
+// The access of the operator that this thread runs.
+thread_local MPSHostAccess* access_now = nullptr;
+
+// An operator that this thread runs.
+struct Running final : ObserverContext {
+  explicit Running(const RecordFunction& function) : running_operator(function), access(function, access_now) {
+    access_now = &access;
+  }
+  ~Running() override {
+    access_now = access.caller;
+  }
+
+  const MPSRunningOperator running_operator;
+  MPSHostAccess access;
+};
+
+using Change = MPSHostComputations::Change;
+using Tensors = c10::SmallVector<const Tensor*, 8>;
+
+// Those of the device. The function keeps them. Asking a tensor of a subclass may run Python, so this is done before the
+// capture is locked.
+Tensors tensorsOf(c10::ArrayRef<const IValue> values) {
+  Tensors tensors;
+  for (const auto& value : values) {
+    forEachTensor(value, [&](const Tensor& tensor) {
+      if (tensor.defined() && tensor.is_mps() && tensor.has_storage()) {
+        tensors.push_back(&tensor);
+      }
+    });
+  }
+  return tensors;
+}
+
+void applyOnHost(const RecordFunction& function, const std::vector<Change>& changes) {
+  const char* name = MPSSubmission::current().outermost_operator;
+  const bool is_refusable = std::any_of(
+      changes.begin(), changes.end(), [](const Change& change) { return change.is_computed || change.is_written; });
+  // takes the interpreter's lock, so that the capture must not be held
+  const bool has_failed = function.outputs().size() < function.num_outputs();
+  const std::string line = is_refusable && !has_failed ? programLine() : "";
+  if (const MPSCaptureLock capture; capture) {
+    capture->refuseAt(capture->hostComputations().apply(changes, name ? name : function.name(), line));
+  }
+}
+
+// Says in errors where the inputs that are new were used.
+void nameUses(const RecordFunction& function) {
+  const char* name = MPSSubmission::current().outermost_operator;
+  // takes the interpreter's lock, so that the capture must not be held
+  const auto place =
+      std::make_shared<const MPSProgramPlace>(MPSProgramPlace{name ? name : function.name(), programFrame()});
+  if (const MPSCaptureLock capture; capture) {
+    capture->nameUses(place);
+  }
+}
+
+// Says in debug dumps where the steps that are new were submitted.
+void nameSteps(bool by_operator) {
+  // takes the interpreter's lock, so that the capture must not be held
+  const auto frame = by_operator ? programFrame() : nullptr;
+  if (const MPSCaptureLock capture; capture) {
+    capture->setLines(frame);
+  }
+}
+
+// The forward pass of a leaf may have run before the block.
+void watchGradientTarget(const RecordFunction& function) {
+  if (std::strcmp(function.name(), "torch::autograd::AccumulateGrad") != 0) {
+    return;
+  }
+  const Tensor target(gradientTarget());
+  if (!target.defined() || !target.is_mps() || !target.has_storage()) {
+    return;
+  }
+  bool has_unnamed = false;
+  if (const MPSCaptureLock capture; capture) {
+    has_unnamed = capture->watchTensors({&target}, MPSCommandGraphCapture::Seen::GIVEN);
+  }
+  if (has_unnamed) {
+    nameUses(function);
+  }
+}
+
+// Without what an observer did not see, the graph may be wrong.
+void refuseAfter(const RecordFunction& function, const std::exception& error) {
+  if (const MPSCaptureLock capture; capture) {
+    capture->refuseAt(c10::str("the capture could not observe ", function.name(), ": ", error.what()));
+  }
+}
+
+std::unique_ptr<ObserverContext> beginOperator(const RecordFunction& function) {
+  if (function.scope() == RecordScope::BACKWARD_FUNCTION) {
+    watchGradientTarget(function);
+    return nullptr;
+  }
+  if (!function.operator_name()) {
+    return nullptr; // a profiler's range: may end out of turn, or on another thread
+  }
+  const auto tensors = tensorsOf(function.inputs());
+  const bool is_outermost = !access_now;
+  auto running = std::make_unique<Running>(function);
+  bool has_unnamed = false;
+  bool lacks_lines = false;
+  if (const MPSCaptureLock capture; capture) {
+    has_unnamed = capture->watchTensors(tensors, MPSCommandGraphCapture::Seen::GIVEN);
+    lacks_lines = is_outermost && capture->lacksLines();
+    if (!running->access.uses.empty()) {
+      capture->refuseAt(capture->hostComputations().begin(function, running->access));
+      has_unnamed |= capture->hostComputations().hasUnnamed();
+    }
+  }
+  if (lacks_lines) {
+    nameSteps(/*by_operator=*/false); // of a replay in the block
+  }
+  if (has_unnamed) {
+    nameUses(function);
+  }
+  return running;
+}
+
+std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
+  if (last_observer != active_capture.observer && isObserved(last_observer)) {
+    // another thread has ended the capture
+    removeCallback(last_observer);
+    return nullptr;
+  }
+  try {
+    return beginOperator(function);
+  } catch (const std::exception& error) {
+    refuseAfter(function, error); // RecordFunction would log it and go on
+    return nullptr;
+  }
+}
+
+void endOperator(const RecordFunction& function, const Running* running) {
+  const auto& outputs = function.outputs();
+  const auto tensors = tensorsOf(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
+  std::vector<Change> changes;
+  bool lacks_lines = false;
+  if (const MPSCaptureLock capture; capture) {
+    if (running) {
+      if (!running->access.uses.empty()) {
+        capture->refuseAt(capture->hostComputations().end(function, running->access));
+      }
+      changes = capture->hostComputations().changesOf(function, running->access);
+      lacks_lines = capture->lacksLines();
+    }
+    capture->watchTensors(tensors, MPSCommandGraphCapture::Seen::RETURNED);
+  }
+  if (!changes.empty()) {
+    applyOnHost(function, changes);
+  }
+  if (lacks_lines) {
+    nameSteps(/*by_operator=*/true);
+  }
+}
+
+void observeOutputs(const RecordFunction& function, ObserverContext* context) {
+  try {
+    endOperator(function, static_cast<Running*>(context));
+  } catch (const std::exception& error) {
+    refuseAfter(function, error);
+  }
+}
+
+} // namespace
+
+MPSCommandGraphCapture::MPSCommandGraphCapture(bool freeze_host_reads,
+                                 MPSCommandGraphPool pool,
+                                 std::vector<Generator> generators,
+                                 bool check_input_liveness)
+    : freeze_host_reads_(freeze_host_reads),
+      generators_(std::move(generators)),
+      check_input_liveness_(check_input_liveness),
+      recording_(std::make_shared<MPSCommandGraphRecording>()) {
+  recording_->pool.emplace(pool);
+  recording_->overwrites.emplace(pool);
+  number_ = getIMPSAllocator()->beginAllocateToPool(pool, &MPSCommandGraphCapture::records);
+  active_capture.capture = this;
+  detail::capture_underway = true;
+}
+
+MPSCommandGraphCapture::~MPSCommandGraphCapture() {
+  if (!stopped_) {
+    recordNoThread();
+    stop();
+  }
+}
+
+void MPSCommandGraphCapture::recordThisThread() {
+  removeObserver(last_observer); // of a capture that another thread has ended
+  // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
+  last_observer = addThreadLocalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
+                                             .needsInputs(true)
+                                             .needsOutputs(true)
+                                             .scopes({RecordScope::FUNCTION, RecordScope::BACKWARD_FUNCTION}));
+  std::lock_guard lock(active_capture.mutex);
+  active_capture.observer = last_observer;
+}
+
+void MPSCommandGraphCapture::recordNoThread() {
+  CallbackHandle observer = INVALID_CALLBACK_HANDLE;
+  {
+    std::lock_guard lock(active_capture.mutex);
+    observer = active_capture.observer.exchange(observer);
+  }
+  removeObserver(observer);
+}
+
+bool MPSCommandGraphCapture::records() {
+  // The submitter may have worked for an earlier capture.
+  const CallbackHandle observer = MPSSubmission::current().capture;
+  return observer != INVALID_CALLBACK_HANDLE && observer == active_capture.observer;
+}
+
+void MPSCommandGraphCapture::stop() {
+  stopped_ = true;
+  active_capture.capture = nullptr;
+  detail::capture_underway = false;
+  const auto pinned = getIMPSAllocator()->endAllocateToPool();
+  std::lock_guard lock(mutex_);
+  recording_->pinned.adopt(pinned);
+}
+
+// Everything that a step uses is kept as long as the graph lives: the pool has the memory that the block allocated, which
+// is reused within the capture. The allocator pins what the block allocated elsewhere. The rest is from before the block.
+void MPSCommandGraphCapture::keepBuffer(const void* buffer) {
+  std::lock_guard lock(mutex_);
+  recording_->pinned.pin(buffer);
+}
+
+void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
+  const void* data = tensor.storage().data();
+  if (data) {
+    keepBuffer(data);
+  } else if (tensor.key_set().has(c10::DispatchKey::Python)) {
+    return; // operators are given the tensors that it wraps
+  }
+  std::lock_guard lock(mutex_);
+  using Kind = MPSCommandGraphInputs::Kind;
+  auto& inputs = recording_->inputs;
+  // A tensor without memory belongs to the block if it was first seen as a result.
+  const bool is_of_block = data ? getIMPSAllocator()->captureOf(data) == number_ : seen == Seen::RETURNED;
+  Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
+  if (const auto* known = inputs.find(tensor.unsafeGetTensorImpl())) {
+    if (!known->was.isMoved()) {
+      return;
+    }
+    refuseMove(*known);
+    kind = is_of_block ? Kind::RESULT : Kind::VIEW;
+  }
+  auto& added = inputs.add(tensor, kind, /*needs_name=*/seen == Seen::GIVEN && kind == Kind::INPUT);
+  added.is_counted = is_of_block || recording_->pinned.contains(data);
+  added.has_gradients = c10::GradMode::is_enabled();
+}
+
+bool MPSCommandGraphCapture::watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen) {
+  std::unique_lock lock(mutex_);
+  for (const auto* tensor : tensors) {
+    auto* known = recording_->inputs.find(tensor->unsafeGetTensorImpl());
+    if (known && known->was.isAt(*tensor->storage().unsafeGetStorageImpl())) {
+      known->has_gradients |= c10::GradMode::is_enabled();
+      continue; // its memory is kept already
+    }
+    // The allocator must not be called with the lock.
+    lock.unlock();
+    watchTensor(*tensor, seen);
+    lock.lock();
+  }
+  return recording_->inputs.hasUnnamed();
+}
+
+void MPSCommandGraphCapture::nameUses(const std::shared_ptr<const MPSProgramPlace>& place) {
+  std::lock_guard lock(mutex_);
+  recording_->inputs.nameUses(place);
+  host_computations_.nameUses(place);
+}
+
+bool MPSCommandGraphCapture::lacksLines() {
+  if (!wants_lines_) {
+    return false; // set before the capture records a thread, so without the lock
+  }
+  std::lock_guard lock(mutex_);
+  return recording_->lines.size() < recording_->origins.size();
+}
+
+void MPSCommandGraphCapture::setLines(const MPSProgramFrame& frame) {
+  std::lock_guard lock(mutex_);
+  recording_->lines.resize(recording_->origins.size(), frame);
+}
+
+// Steps before the move use the old memory, those after it the new. Running the block again would do the same to a
+// tensor made in it, but not to one from before.
+void MPSCommandGraphCapture::refuseMove(const MPSCommandGraphInputs::Tensor& tensor) {
+  const bool had_memory = tensor.was.data() != nullptr; // out= may fill an empty tensor
+  if (had_memory && tensor.kind != MPSCommandGraphInputs::Kind::RESULT && !refusal_) {
+    refusal_ = [was = tensor.was, change = tensor.was.describeChange()] {
+      return "the block changed " + was.describe() + " which " + change + ". Do that before the capture";
+    };
+  }
+}
+
+void MPSCommandGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
+  keepTensor(status);
+  recordStep(MPSStatusStep{(id<MTLBuffer>)status.storage().data(),
+                           status.storage_offset() * status.itemsize(),
+                           std::make_shared<const std::string>(message)});
+}
+
+bool MPSCommandGraphCapture::isRegistered(const GeneratorImpl* generator) const {
+  return std::any_of(generators_.begin(), generators_.end(), [&](const Generator& registered) {
+    return registered.unsafeGetGeneratorImpl() == generator;
+  });
+}
+
+void MPSCommandGraphCapture::checkPool(const MPSCommandGraphRecording& recording) const {
+  TORCH_CHECK(!recording.usesPool(recording_->pool->pool()),
+              "torch.mps graph replay: the memory of the graph is in the pool of a capture that is underway. The replay "
+              "would overwrite memory of the block. Replay the graph before or after the capture, or capture one of the "
+              "two graphs with another pool.");
+}
+
+void MPSCommandGraphCapture::keepPart(std::shared_ptr<const MPSCommandGraphRecording> part) {
+  checkPool(*part);
+  std::lock_guard lock(mutex_);
+  recording_->parts.push_back(std::move(part));
+}
+
+id<MTLComputeCommandEncoder> MPSCommandGraphCapture::newRecordingEncoder(id<MTLComputeCommandEncoder> encoder) {
+  return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
+}
+
+const char* MPSCommandGraphCapture::recordGraphRun(MPSStream* stream,
+                                            MPSGraph* graph,
+                                            NSDictionary* feeds,
+                                            NSDictionary* targets) {
+  auto run = encodeAsExecutable(stream, graph, feeds, targets);
+  if (run.problem) {
+    refuse(run.problem);
+  } else {
+    recordStep(std::move(run.step));
+  }
+  return run.problem;
+}
+
+MPSKernelStep& MPSCommandGraphCapture::beginKernels() {
+  std::lock_guard lock(mutex_);
+  open_kernels_ = recording_->steps.size();
+  return std::get<MPSKernelStep>(recording_->steps.emplace_back(MPSKernelStep{}));
+}
+
+void MPSCommandGraphCapture::recordWork() {
+  std::lock_guard lock(mutex_);
+  addOrigin(open_kernels_);
+}
+
+void MPSCommandGraphCapture::keepObject(id object) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!recording_->objects.try_emplace(object, object).second) {
+      return;
+    }
+  }
+  keepBuffer(object);
+}
+
+void MPSCommandGraphCapture::recordCopy(MPSCopyStep copy) {
+  if (const auto source = MPSSubmission::current().host_source) {
+    recordStep(MPSHostRefreshStep{source, copy.destination, copy.length, copy.destination_offset});
+  } else {
+    keepObject(copy.source.get());
+    recordStep(std::move(copy));
+  }
+}
+
+void MPSCommandGraphCapture::recordStep(MPSCommandStep step) {
+  std::lock_guard lock(mutex_);
+  recording_->steps.push_back(std::move(step));
+  addOrigin(recording_->steps.size() - 1);
+}
+
+void MPSCommandGraphCapture::addOrigin(size_t step) {
+  const char* name = MPSSubmission::current().innermost_operator;
+  if (name && std::strcmp(name, last_name_) != 0) {
+    last_name_ = recording_->names.emplace(name).first->c_str();
+  }
+  recording_->origins.push_back({step, name ? last_name_ : ""});
+}
+
+void MPSCommandGraphCapture::refreshBytes(std::vector<uint8_t> bytes, std::shared_ptr<MPSHostRefresh> refresh) {
+  std::lock_guard lock(mutex_);
+  expected_bytes_.emplace_back(std::move(bytes), std::move(refresh));
+}
+
+std::shared_ptr<const MPSRefreshedBytes> MPSCommandGraphCapture::refreshOf(const void* bytes, size_t length) {
+  std::lock_guard lock(mutex_);
+  const auto expected = std::find_if(expected_bytes_.begin(), expected_bytes_.end(), [&](const auto& entry) {
+    return entry.first.size() == length && std::memcmp(entry.first.data(), bytes, length) == 0;
+  });
+  if (expected == expected_bytes_.end()) {
+    return nullptr;
+  }
+  auto refreshed = std::make_shared<MPSRefreshedBytes>();
+  refreshed->refresh = std::move(expected->second);
+  refreshed->length = length;
+  expected_bytes_.erase(expected);
+  return refreshed;
+}
+
+void MPSCommandGraphCapture::refuse(const std::string& reason) {
+  refuseAt(reason + inOperator());
+}
+
+void MPSCommandGraphCapture::refuseAt(const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  if (!refusal_ && !reason.empty()) {
+    refusal_ = [reason] { return reason; };
+  }
+}
+
+// A CPU tensor that only the graph has holds the same values in each replay: they are given to the device once.
+static void keepConstants(MPSCommandGraphRecording& recording, id<MTLDevice> device) {
+  const auto sourceOf = [](const MPSCommandStep& step) -> MPSHostSource* {
+    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
+    return refresh ? dynamic_cast<MPSHostSource*>(refresh->refresh.get()) : nullptr;
+  };
+  std::unordered_map<const StorageImpl*, std::unordered_set<const MPSHostSource*>> sources;
+  for (const auto& step : recording.steps) {
+    if (const auto* source = sourceOf(step)) {
+      sources[source->storage().unsafeGetStorageImpl()].insert(source);
+    }
+  }
+  for (auto& step : recording.steps) {
+    auto* source = sourceOf(step);
+    const size_t others = source ? sources.at(source->storage().unsafeGetStorageImpl()).size() : 0;
+    if (!source || source->storage().use_count() > others * MPSHostSource::storage_references) {
+      continue;
+    }
+    const auto refresh = std::get<MPSHostRefreshStep>(step);
+    id<MTLBuffer> buffer = [[device newBufferWithLength:refresh.length
+                                                options:MTLResourceStorageModeShared] autorelease];
+    if (buffer) {
+      source->write([buffer contents]);
+      step = MPSCopyStep{buffer, refresh.destination, refresh.length, 0, refresh.offset};
+      recording.constants++;
+    }
+  }
+}
+
+// Each once.
+static NSArray* executablesOf(const MPSCommandGraphRecording& recording) {
+  NSMutableSet* distinct = [NSMutableSet set];
+  for (const auto& step : recording.steps) {
+    if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
+      [distinct addObject:run->executable.get()];
+    }
+  }
+  return distinct.allObjects;
+}
+
+std::shared_ptr<const MPSCommandGraphRecording> MPSCommandGraphCapture::finish(bool ignores_requires_grad) {
+  auto recording = std::make_shared<MPSCommandGraphRecording>();
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(recording, recording_);
+  }
+  auto& inputs = recording->inputs;
+  refuseAt(host_computations_.endBlock());
+  // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
+  const auto changed = inputs.takeChanged();
+  std::function<std::string()> refusal;
+  {
+    std::lock_guard lock(mutex_);
+    std::for_each(changed.begin(), changed.end(), [&](const auto& tensor) { refuseMove(tensor); });
+    std::swap(refusal, refusal_);
+  }
+  if (unrecorded_draws_ != 0 && !refusal) {
+    refusal = [] {
+      return "random numbers were drawn in a way that a replay can't repeat. Draw them before the capture";
+    };
+  }
+  if (!expected_bytes_.empty() && !refusal) {
+    refusal = [] {
+      return "the offset of a generator advanced, but no kernel received the seed and the offset in one setBytes: call, so "
+             "a replay can't repeat the draw. Set the offset or draw the numbers before the capture";
+    };
+  }
+  TORCH_CHECK(!refusal, "torch.mps graph capture: ", refusal(), ". The capture was dropped.");
+  for (const auto& part : recording->parts) {
+    recording->gradients.addPart(part->gradients);
+  }
+  recording->gradients.add(inputs);
+  inputs.finish(check_input_liveness_, ignores_requires_grad);
+  recording->host_inputs = host_computations_.takeInputs();
+  @autoreleasepool {
+    keepConstants(*recording, getCurrentMPSStream()->device());
+    recording->executables = executablesOf(*recording);
+  }
+  return recording;
+}
+
+void MPSCaptureLock::lock() {
+  const CallbackHandle observer = MPSSubmission::current().capture;
+  if (observer == INVALID_CALLBACK_HANDLE) {
+    return;
+  }
+  lock_ = std::unique_lock(active_capture.mutex);
+  // it may have ended, and another one begun, in between
+  if (active_capture.observer == observer) {
+    capture_ = active_capture.capture;
+  }
+}
+
+
+MPSActiveCapture active_capture;
+
+// How many pauses this thread is in.
+static thread_local int pauses = 0;
+// What this thread's copies to the device read, if that is a CPU tensor.
+static thread_local std::shared_ptr<MPSHostRefresh> host_source_now;
+// The operators that this thread runs, the caller's first.
+static thread_local std::vector<const RecordFunction*> operators_now;
+// The submitter of the block that this thread runs, if the block is part of a capture.
+static thread_local MPSSubmission* running_submission = nullptr;
+
+bool isObserved(CallbackHandle observer) {
+  const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
+  return std::any_of(observers.begin(), observers.end(), [&](const auto& entry) { return entry.handle_ == observer; });
+}
+
+MPSSubmission MPSSubmission::current() {
+  if (running_submission) {
+    return *running_submission;
+  }
+  MPSSubmission submission;
+  const CallbackHandle observer = active_capture.observer;
+  if (observer == INVALID_CALLBACK_HANDLE || pauses > 0 || !isObserved(observer)) {
+    return submission;
+  }
+  submission.capture = observer;
+  submission.host_source = host_source_now;
+  if (!operators_now.empty()) {
+    submission.outermost_operator = operators_now.front()->name();
+    submission.innermost_operator = operators_now.back()->name();
+  }
+  return submission;
+}
+
+bool MPSSubmission::mayRaise() {
+  return running_submission || !MPSStream::isOnAnyQueue();
+}
+
+void setInnermostOperator(const char* name) {
+  TORCH_INTERNAL_ASSERT(running_submission);
+  running_submission->innermost_operator = name;
+}
+
+void dispatchInCapture(dispatch_queue_t queue, void (^block)()) {
+  MPSSubmission of_this_thread = MPSSubmission::current();
+  auto* submission = of_this_thread.capture != INVALID_CALLBACK_HANDLE ? &of_this_thread : nullptr;
+  std::exception_ptr exception;
+  auto* raised = &exception;
+  dispatch_sync(queue, ^() {
+    auto* outer = std::exchange(running_submission, submission);
+    // An exception that leaves an @autoreleasepool block does not drain the pool. This one drains those inside it.
+    @autoreleasepool {
+      try {
+        block();
+      } catch (...) {
+        *raised = std::current_exception();
+      }
+    }
+    running_submission = outer;
+  });
+  if (exception) {
+    std::rethrow_exception(exception);
+  }
+}
+
+std::string inOperator() {
+  const char* name = MPSSubmission::current().outermost_operator;
+  return name ? std::string(", in ") + name : "";
+}
+
+MPSRunningOperator::MPSRunningOperator(const RecordFunction& function) {
+  operators_now.push_back(&function);
+}
+
+MPSRunningOperator::~MPSRunningOperator() {
+  operators_now.pop_back();
+}
+
+void setHostSource(std::shared_ptr<MPSHostRefresh> source) {
+  host_source_now = std::move(source);
+}
+
+void MPSCapturePause::begin() {
+  pauses++;
+}
+
+void MPSCapturePause::end() {
+  pauses--;
+}
+
+
+namespace detail {
+std::atomic<bool> capture_underway{false};
+} // namespace detail
+
+static std::atomic<MPSProgramFrame (*)()> gather_frame{nullptr};
+static std::atomic<std::string (*)(const MPSProgramFrame&)> line_of_frame{nullptr};
+static std::atomic<MPSGradientTarget> gradient_target{nullptr};
+
+void setProgramLine(MPSProgramFrame (*gather)(), std::string (*line_of)(const MPSProgramFrame&)) {
+  gather_frame = gather;
+  line_of_frame = line_of;
+}
+
+MPSProgramFrame programFrame() {
+  return knowsProgramLine() && !MPSStream::isOnAnyQueue() ? gather_frame.load()() : nullptr;
+}
+
+std::string programLine(const MPSProgramFrame& frame) {
+  return frame ? line_of_frame.load()(frame) : "";
+}
+
+bool knowsProgramLine() {
+  return gather_frame != nullptr;
+}
+
+void setGradientTarget(MPSGradientTarget find) {
+  gradient_target = find;
+}
+
+TensorBase gradientTarget() {
+  const MPSGradientTarget find = gradient_target;
+  return find ? find() : TensorBase();
+}
+
+bool isCurrentStreamCapturing() {
+  return isCaptureUnderway() && MPSSubmission::current().capture != INVALID_CALLBACK_HANDLE;
+}
+
+void useInCaptureUnderway(const TensorBase& tensor) {
+  if (!tensor.is_mps() || !tensor.has_storage() || !tensor.storage().data()) {
+    return;
+  }
+  const MPSCaptureLock capture;
+  if (!capture) {
+    return;
+  }
+  if (MPSSubmission::current().outermost_operator) {
+    // what operators are given and give is seen by the observer
+    capture->keepTensor(tensor);
+  } else {
+    capture->watchTensor(tensor);
+  }
+}
+
+bool MPSHostSourceGuard::begin(const TensorBase& given, const TensorBase& source) {
+  if (!isCurrentStreamCapturing()) {
+    return false;
+  }
+  std::string problem;
+  if (const MPSCaptureLock capture; capture) {
+    problem = capture->hostComputations().useSource(given);
+  }
+  TORCH_CHECK(problem.empty(), "torch.mps graph capture: ", problem, ".");
+  setHostSource(std::make_shared<MPSHostSource>(given, source));
+  return true;
+}
+
+void MPSHostSourceGuard::end() {
+  setHostSource(nullptr);
+}
+
+
+void assertNotCapturing(const std::string& what, const std::string& cure) {
+  if (isCurrentStreamCapturing()) {
+    const auto line = programLine();
+    if (cure.empty()) {
+      TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
+    }
+    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : ", at " + line, ". ", cure);
+  }
+}
+
+void refuseRawCommandBuffer() {
+  static constexpr const char* reason =
+      "code took the stream's raw command buffer, and a graph does not record the work that is encoded to it directly. "
+      "Take the encoder from MPSStream::commandEncoder() instead";
+  if (MPSSubmission::mayRaise()) {
+    assertNotCapturing(std::string(reason) + ".");
+  } else if (auto* capture = getCurrentMPSStream()->recordingCapture()) {
+    // An exception must not leave a block of plain dispatch_sync().
+    capture->refuse(reason);
+  }
+}
+
+void MPSHostReadGuard::begin(const TensorBase& tensor) {
+  bool is_captured = false;
+  bool is_refused = false;
+  bool is_first = false;
+  {
+    const MPSCaptureLock capture;
+    is_captured = static_cast<bool>(capture);
+    is_refused = is_captured && !capture->freezesHostReads();
+    is_first = is_captured && !is_refused && capture->isFirstHostRead();
+  }
+  if (is_refused || is_first) {
+    const auto line = programLine();
+    const auto read = c10::str("torch.mps graph capture: the host read device data: the ",
+                               tensor.scalar_type(),
+                               " tensor of shape ",
+                               tensor.sizes(),
+                               inOperator(),
+                               line.empty() ? line : ", at " + line);
+    TORCH_CHECK(
+        !is_refused,
+        read,
+        ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
+        "out of the capture, or pass freeze_host_reads=True to fix the value.");
+    TORCH_WARN(
+        read, ". With freeze_host_reads=True every replay uses the value of the capture. Later reads give no warning.");
+  }
+  if (is_captured) {
+    pause_.emplace();
+  }
+}
+
+} // namespace at::mps

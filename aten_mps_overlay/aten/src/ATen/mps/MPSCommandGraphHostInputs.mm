@@ -1,0 +1,171 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/Dispatch_v2.h>
+#include <ATen/mps/MPSCommandGraphHostInputs.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstring>
+#include <mutex>
+#include <sstream>
+#include <unordered_map>
+
+#ifndef AT_PER_OPERATOR_HEADERS
+#include <ATen/Functions.h>
+#else
+#include <ATen/ops/from_blob.h>
+#endif
+
+namespace at::mps {
+
+// A permuted layout is plain, too, if both have it: what the device gets has the strides of the source.
+static size_t bytesIfPlain(const TensorBase& given, const TensorBase& source) {
+  const bool is_plain = given.scalar_type() == source.scalar_type() && given.sizes() == source.sizes() &&
+      given.strides() == source.strides() && given.is_non_overlapping_and_dense();
+  return is_plain ? given.nbytes() : 0;
+}
+
+// How many sources have each storage.
+static std::mutex sources_mutex;
+static std::unordered_map<const c10::StorageImpl*, size_t>& sourcesOfStorages() {
+  // never destroyed: graphs may outlive all statics
+  static auto* sources = new std::unordered_map<const c10::StorageImpl*, size_t>();
+  return *sources;
+}
+
+MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
+    : storage_(given.storage()),
+      data_(given.storage().data()),
+      nbytes_(given.storage().nbytes()),
+      alias_(given.getIntrusivePtr()->shallow_copy_and_detach(/*version_counter=*/0,
+                                                              /*allow_tensor_metadata_change=*/true)),
+      sizes_(source.sizes().vec()),
+      strides_(source.strides().vec()),
+      dtype_(source.scalar_type()),
+      is_conj_(source.is_conj()),
+      is_neg_(source.is_neg()),
+      plain_bytes_(bytesIfPlain(given, source)) {
+  std::lock_guard lock(sources_mutex);
+  sourcesOfStorages()[storage_.unsafeGetStorageImpl()]++;
+}
+
+MPSHostSource::~MPSHostSource() {
+  std::lock_guard lock(sources_mutex);
+  const auto position = sourcesOfStorages().find(storage_.unsafeGetStorageImpl());
+  if (--position->second == 0) {
+    sourcesOfStorages().erase(position);
+  }
+}
+
+bool MPSHostSource::areOnlyOwnersOf(const c10::intrusive_ptr<c10::StorageImpl>& storage) {
+  std::lock_guard lock(sources_mutex);
+  const auto position = sourcesOfStorages().find(storage.get());
+  return position != sourcesOfStorages().end() && storage.use_count() == 1 + position->second * storage_references;
+}
+
+void MPSHostSource::check() const {
+  TORCH_CHECK(storage_.data() == data_ && storage_.nbytes() >= nbytes_,
+              "torch.mps graph replay: the storage of a ",
+              alias_.scalar_type(),
+              " CPU tensor of shape ",
+              alias_.sizes(),
+              ", which the graph copies to the device, had ",
+              nbytes_,
+              " bytes in the capture and has ",
+              storage_.nbytes(),
+              " now. Write new values in place (copy_(), fill_(), ...) instead of resizing it, or capture again.");
+}
+
+void MPSHostSource::write(void* bytes) {
+  if (plain_bytes_ > 0) {
+    // The bits are copied as stored. The device tensor has the conjugate or negative flag itself.
+    std::memcpy(bytes, alias_.const_data_ptr(), plain_bytes_);
+    return;
+  }
+  // This runs on the queue. A dispatch mode would take the GIL, and the thread that holds the GIL may be waiting for
+  // the queue.
+  const c10::impl::ExcludeDispatchKeyGuard no_modes(
+      c10::DispatchKeySet({c10::DispatchKey::Python,
+                           c10::DispatchKey::PythonTLSSnapshot,
+                           c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                           c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
+  const DisableRecordFunctionGuard no_observers;
+  Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
+  destination._set_conj(is_conj_);
+  destination._set_neg(is_neg_);
+  destination.copy_(Tensor(alias_));
+}
+
+
+bool isLeftToGraphs(const MPSUsedTensor& tensor) {
+  const auto storage = tensor.livingStorage();
+  return !storage || MPSHostSource::areOnlyOwnersOf(storage);
+}
+
+bool MPSHostNumber::isChanged() const {
+  return was_.isChanged() ||
+      (!isLeftToGraphs(was_) && !was_.isStorageMoved() && was_.bytes() != c10::ArrayRef<char>(bytes_));
+}
+
+template <typename T>
+static void writeValueAs(std::ostream& text, const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(value));
+  if constexpr (std::is_integral_v<T>) {
+    text << static_cast<int64_t>(value); // A character would be written as a letter.
+  } else {
+    text << value;
+  }
+}
+
+static void writeValue(std::ostream& text, const char* bytes, ScalarType dtype) {
+  AT_DISPATCH_V2(dtype,
+                 "writeValue",
+                 AT_WRAP([&] { writeValueAs<scalar_t>(text, bytes); }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+                 kBool,
+                 kHalf,
+                 kBFloat16);
+}
+
+std::string MPSHostNumber::describe() const {
+  if (was_.isChanged()) {
+    return was_.describe() + " " + was_.describeChange();
+  }
+  std::ostringstream text;
+  text << was_.describe() << " holds ";
+  if (bytes_.size() == elementSize(was_.dtype())) {
+    writeValue(text, was_.bytes().data(), was_.dtype());
+    text << " instead of ";
+    writeValue(text, bytes_.data(), was_.dtype());
+  } else {
+    text << "other values";
+  }
+  return text.str();
+}
+
+void MPSHostInputs::check() const {
+  const auto check_source = [](const MPSUsedTensor& source, bool is_changed) {
+    TORCH_CHECK(!is_changed,
+                "torch.mps graph replay: ",
+                source.describe(),
+                " ",
+                source.describeChange(),
+                ", and a replay would copy from the old memory. Write new values in place (copy_(), fill_(), ...), or "
+                "capture again.");
+  };
+  for (const auto& source : sources) {
+    check_source(source, source.isChanged());
+  }
+  for (const auto& source : source_storages) {
+    check_source(source, isLeftToGraphs(source));
+  }
+  for (const auto& number : numbers) {
+    TORCH_CHECK(!number.isChanged(),
+                "torch.mps graph replay: ",
+                number.describe(),
+                ". The host read it in the capture, and a replay uses the old value. Move it to the device before the "
+                "capture, or capture again.");
+  }
+}
+
+} // namespace at::mps

@@ -1,0 +1,142 @@
+#include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSCommandGraphHostInputs.h>
+#include <ATen/mps/MPSCommandGraphRandom.h>
+#include <ATen/mps/MPSStream.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+namespace at::mps {
+
+static constexpr size_t kStateLength = detail::PHILOX_STATE_N * sizeof(uint32_t);
+
+static void checkRegistered(const MPSCommandGraphCapture& capture, const GeneratorImpl* generator) {
+  TORCH_CHECK(
+      capture.isRegistered(generator),
+      "torch.mps graph capture: random numbers were drawn from an unregistered generator",
+      inOperator(),
+      ", so replays could not continue its sequence. Call graph.register_generator_state(generator) before the capture, "
+      "or use the default generator.");
+}
+
+namespace {
+
+// Set while this thread draws in a way that each replay repeats.
+thread_local bool draws_again = false;
+
+class DrawingAgain {
+ public:
+  DrawingAgain() : before_(std::exchange(draws_again, true)) {}
+  ~DrawingAgain() {
+    draws_again = before_;
+  }
+  DrawingAgain(const DrawingAgain&) = delete;
+  DrawingAgain& operator=(const DrawingAgain&) = delete;
+
+ private:
+  const bool before_;
+};
+
+/// Draws again from the generator, which it keeps alive.
+class RandomDraw final : public MPSHostRefresh {
+ public:
+  using Draw = std::function<void(MPSGeneratorImpl& generator, void* bytes)>;
+
+  RandomDraw(MPSGeneratorImpl* generator, Draw draw)
+      : generator_(c10::intrusive_ptr<c10::GeneratorImpl>::reclaim_copy(generator)), draw_(std::move(draw)) {}
+
+  void check() const override {
+    // a replay inside the capture of another graph becomes part of that one
+    const MPSCaptureLock capture;
+    if (capture) {
+      checkRegistered(*capture, generator_.unsafeGetGeneratorImpl());
+    }
+  }
+
+  void write(void* bytes) override {
+    std::lock_guard<std::mutex> lock(generator_.mutex());
+    const DrawingAgain drawing;
+    draw_(*generator_.get<MPSGeneratorImpl>(), bytes);
+  }
+
+ private:
+  Generator generator_;
+  const Draw draw_;
+};
+
+} // namespace
+
+static void drawState(MPSGeneratorImpl& generator, void* bytes) {
+  generator.update_philox_counters();
+  std::memcpy(bytes, generator.state_data(), kStateLength);
+}
+
+void checkDrawInCapture(const MPSGeneratorImpl& generator) {
+  const MPSCaptureLock capture;
+  if (capture) {
+    checkRegistered(*capture, &generator);
+    if (!draws_again) {
+      capture->countDraws(1);
+    }
+  }
+}
+
+void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
+  const MPSCaptureLock capture;
+  TORCH_CHECK(!capture || !capture->isRegistered(&generator),
+              "torch.mps graph capture: ",
+              what,
+              ", which a replay would not do. Do it before the capture.");
+}
+
+MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
+  const MPSCaptureLock capture;
+  if (!capture) {
+    return nil;
+  }
+  id<MTLDevice> device = getCurrentMPSStream()->device();
+  id<MTLBuffer> state = [[device newBufferWithBytes:generator->state_data()
+                                             length:kStateLength
+                                            options:MTLResourceStorageModeShared] autorelease];
+  MPSHostRefreshStep step;
+  step.refresh = std::make_shared<RandomDraw>(generator, &drawState);
+  step.destination = state;
+  step.length = kStateLength;
+  step.owns_destination = true;
+  capture->recordStep(std::move(step));
+  capture->countDraws(-1);
+  MPSShape* shape = @[ @(detail::PHILOX_STATE_N) ];
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape dataType:MPSDataTypeInt32] autorelease];
+}
+
+static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) {
+  return {generator.current_seed(), generator.get_offset()};
+}
+
+void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
+  const MPSCaptureLock capture;
+  if (!capture || draws_again) {
+    return;
+  }
+  const auto now = seedAndOffset(generator);
+  if (next_offset == now[1]) {
+    return;
+  }
+  checkRegistered(*capture, &generator);
+  TORCH_CHECK(
+      next_offset > now[1],
+      "torch.mps graph capture: a generator was given an earlier offset, which a replay would not do. Do it before the "
+      "capture.");
+  const uint64_t advance = next_offset - now[1];
+  auto draw = std::make_shared<RandomDraw>(&generator, [advance](MPSGeneratorImpl& drawn, void* bytes) {
+    const auto state = seedAndOffset(drawn);
+    std::memcpy(bytes, state.data(), sizeof(state));
+    drawn.set_offset(state[1] + advance);
+  });
+  const auto* first = reinterpret_cast<const uint8_t*>(now.data());
+  capture->refreshBytes({first, first + sizeof(now)}, std::move(draw));
+}
+
+} // namespace at::mps
