@@ -100,6 +100,7 @@ _LINUX = (
     ),
     Need("lld 19", "links the simulator", ("ld.lld-19",), "lld-19"),
     Need("ccache", "makes the second build quick", ("ccache",), "ccache"),
+    Need("valgrind", "counts the benchmark's instructions", ("valgrind",), "valgrind"),
     Need("fmt headers", "included by PyTorch's sources", ("/usr/include/fmt/format.h",), "libfmt-dev"),
     Need(
         "GoogleTest's sources",

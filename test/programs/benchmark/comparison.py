@@ -19,9 +19,7 @@ class Tolerance:
 
 
 EXACT = Tolerance(0.0, 0.0)
-# A linked executable may sum in another order; the simulator's does where data has another layout inside of it.
-ROUNDING = Tolerance(1e-5, 1e-3)
-# So does a device.
+# A device may sum in another order.
 DEVICE = Tolerance(2e-3, 0.1)
 
 

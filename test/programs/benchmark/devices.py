@@ -33,11 +33,12 @@ _KINDS = (
 
 
 def by_kind(counts: Mapping[str, int]) -> dict[str, int]:
-    """Calls like ``-[MTLCommandBuffer commit]`` by kind, and ``total``."""
+    """Calls like ``-[MTLCommandBuffer commit]`` by kind, those on or of encoders, and all."""
     result: Counter[str] = Counter()
     for selector, count in counts.items():
         result[next((kind for kind, pattern in _KINDS if re.search(pattern, selector)), "other")] += count
-    return dict(sorted(result.items())) | {"total": sum(counts.values())}
+    encoders = sum(count for selector, count in counts.items() if re.search(r"\[MTL.*Encoder| (encode|run)", selector))
+    return dict(sorted(result.items())) | {"encoder calls": encoders, "total": sum(counts.values())}
 
 
 class Device:

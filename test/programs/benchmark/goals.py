@@ -1,352 +1,296 @@
-"""The goals of replay: each a figure that is measured on the simulator, and what it should be."""
+"""The goals: figures measured on the simulator, each with a bound."""
 
-import gc
-import json
 import os
 import statistics
 import subprocess
 import sys
-import time
-import weakref
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 
+import mps_simulator
+from benchmark import callgrind, counted, simulated_times
 from benchmark import configurations as configurations_module
 from benchmark.case import Case, NotRun, Replay
 from benchmark.devices import Device
 from benchmark.measure import build, ModeRow, Row, timed
-from benchmark.modes import AHEAD, DIRECT, EAGER, in_step, INDIRECT, LINKED
-from benchmark.modes import capture as capture_step
-from benchmark.protocol import ratio
+from benchmark.modes import AHEAD, capture, DIRECT, EAGER, in_step
+from benchmark.protocol import trial
+from benchmark.report import shown, verdict
 
 REPOSITORY = Path(__file__).parents[3]
-# Annotations of the wheel know nothing of what the series adds.
-mps: Any = torch.mps
-
-
 Rows = dict[str, Row]
-Measure = Callable[[Rows, Device], float]
+
+
+class Value(NamedTuple):
+    """A number, and what to say beside it."""
+
+    number: float
+    detail: str = ""
+
+
+Measure = Callable[[Rows, Device], Value]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure, the bound it must keep, what measures it, and what profiling has found where the bound is missed."""
+    """A figure, its value on 2026-11-27 (before the core was rewritten), its bound, and the function that measures it."""
 
     sign: str
     bound: float
+    before: str
     figure: str
     measure: Measure
-    found: str = ""
 
     def judge(self, rows: Rows, device: Device) -> dict[str, Any]:
-        """Measure it. `met` is None where that is not possible, and `reason` says why; of a missed one, what was found."""
-        goal: dict[str, Any] = {
-            "figure": self.figure,
-            "value": None,
-            "goal": f"{self.sign} {self.bound:g}",
-            "met": None,
-        }
+        """Measure the figure. If that fails, `met` is None and `detail` gives the reason."""
+        goal = {"figure": self.figure, "before": self.before, "goal": f"{self.sign} {self.bound:,g}"}
         try:
             value = self.measure(rows, device)
-        except NotRun as reason:
-            return goal | {"reason": str(reason)}
-        met = value >= self.bound if self.sign == "≥" else value <= self.bound
-        return goal | {"value": value, "met": met, "reason": "" if met else self.found}
+        except Exception as problem:  # must not end a run of an hour
+            if not isinstance(problem, NotRun):
+                traceback.print_exc()
+            reason = str(problem).strip().split("\n")[0] or type(problem).__name__
+            return goal | {"value": None, "met": None, "detail": reason}
+        met = value.number >= self.bound if self.sign == "≥" else value.number <= self.bound
+        return goal | {"value": value.number, "met": met, "detail": value.detail}
 
 
 at_least, at_most = partial(Goal, "≥"), partial(Goal, "≤")
 
 
+def _program(*name: str, simulator: str = "simulator") -> dict[str, callgrind.Counts]:
+    """The counts of a program of counted.py."""
+    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name("counted.py")), *name]
+    path = os.pathsep.join([str(REPOSITORY / "test/programs"), os.environ.get("PYTHONPATH", "")])
+    return callgrind.run(words, {"PYTHONPATH": path, "MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / simulator)})
+
+
+@cache
+def _over_base(event: str) -> dict[str, float]:
+    """Counts of each eager operator with the series ÷ without."""
+    with_series, base = _operators()
+    return {name: with_series[name][event] / base[name][event] for name in base}
+
+
+@cache
+def _operators() -> tuple[dict[str, callgrind.Counts], dict[str, callgrind.Counts]]:
+    subprocess.run([str(REPOSITORY / "scripts/mpsfork"), "simulator", "--base-only"], check=True)
+    return _program("operators"), _program("operators", simulator="simulator-base")
+
+
+def _mean_over_base(event: str) -> Measure:
+    return lambda _rows, _device: Value(statistics.geometric_mean(_over_base(event).values()))
+
+
+def _worst_over_base(event: str) -> Measure:
+    return lambda _rows, _device: Value(*max((ratio, name) for name, ratio in _over_base(event).items()))
+
+
+def _capture_over_eager(model: str) -> Measure:
+    def value(_rows: Rows, _device: Device) -> Value:
+        counts = _program("captures", model)
+        return Value(counts["capture"]["Ir"] / counts["eager"]["Ir"])
+
+    return value
+
+
+def _instructions_per_storage(_rows: Rows, _device: Device) -> Value:
+    counts = _program("checks")
+    return Value((counts["storages"]["Ir"] - counts["one storage"]["Ir"]) / counted.WATCHED)
+
+
+def _seconds(replay: Replay, device: Device, calls: int = 200) -> float:
+    """Median CPU time of a replay, each on an idle device."""
+    replay.run()  # the first one begins to encode ahead
+    one = timed(Case(lambda: ()), device, replay.run, replay.wait_until_ready)
+    return statistics.median(trial(one, 1, device.synchronize).cpu for _ in range(calls))
+
+
+def _ns_per_tensor(_rows: Rows, device: Device) -> Value:
+    with torch.no_grad(), device.measuring():
+        many, one = (_seconds(counted.watching(kind), device) for kind in ("one storage", "one tensor"))
+    return Value((many - one) / counted.WATCHED * 1e9)
+
+
+@contextmanager
+def _captured(name: str, device: Device, ahead: bool = False) -> Iterator[Replay]:
+    case = build(next(one for one in configurations_module.load() if one.name == name), device)
+    if case.start:
+        case.start()
+    case.fill(1)
+    with in_step(case), device.pool():
+        for _ in range(2):
+            case.step()
+        replay = capture(case, ahead)
+        with device.measuring():
+            yield replay
+
+
+def _deep_ahead(_rows: Rows, device: Device) -> Value:
+    with _captured("demo-decoder-128", device, ahead=True) as replay:
+        return Value(_seconds(replay, device) * 1e6)
+
+
+def _compiled(ahead: int) -> Measure:
+    def value(_rows: Rows, _device: Device) -> Value:
+        with mock.patch.dict(os.environ, {"PYTORCH_MPS_GRAPH_ENCODE_AHEAD": str(ahead)}), torch.no_grad():
+            return Value(simulated_times.calls_of_layers(100)["compiled"])
+
+    return value
+
+
 def _mode(rows: Rows, name: str, mode: str) -> ModeRow:
     if name not in rows:
         raise NotRun(f"{name} was not run")
-    if rows[name].reason:
-        raise NotRun(f"{name}: {rows[name].reason}")
-    found = rows[name].modes[mode]
+    found = rows[name].modes.get(mode, ModeRow(reason=rows[name].reason))
     if found.calls is None or found.seconds is None:
         raise NotRun(f"{name}, {mode}: {found.reason}")
     return found
 
 
-def _calls(rows: Rows, name: str, mode: str, *kinds: str) -> int:
-    calls = _mode(rows, name, mode).calls or {}
-    return sum(calls.get(kind, 0) for kind in kinds or ("total",))
+def _ratio(one: tuple[str, str], other: tuple[str, str]) -> Measure:
+    """CPU time of a mode of a configuration ÷ that of another."""
+    return lambda rows, _device: Value((_mode(rows, *one).seconds or 0) / (_mode(rows, *other).seconds or 0))
 
 
-def _case(name: str, device: Device) -> Case:
-    configuration = next(one for one in configurations_module.load() if one.name == name)
-    case = build(configuration, device)
-    if case.start:
-        case.start()
-    case.fill(1)
-    return case
+def _of_all(rows: Rows, measure: Callable[[str], float]) -> dict[str, float]:
+    values = {name: measure(name) for name, row in rows.items() if not row.reason}
+    if not values:
+        raise NotRun("no configuration was run")
+    return values
 
 
-@contextmanager
-def _captured(name: str, device: Device, ahead: bool = False) -> Iterator[tuple[Case, Replay]]:
-    case = _case(name, device)
-    with in_step(case), device.pool():
-        for _ in range(2):
-            case.step()
-        replay = capture_step(case, ahead)
-        with device.measuring():
-            yield case, replay
-    del case, replay
-    device.give_back()
+def _longest_ahead(rows: Rows, _device: Device) -> Value:
+    seconds = _of_all(rows, lambda name: _mode(rows, name, AHEAD).seconds or 0)
+    longest, name = max((value, name) for name, value in seconds.items())
+    return Value(longest * 1e6, f"{name}, of {len(seconds)}")
 
 
-def _ratio(
-    one: Callable[[], object],
-    other: Callable[[], object],
-    device: Device,
-    wait: Callable[[], None] = lambda: None,
-    rounds: int = 20,
-) -> float:
-    def synchronize() -> None:
-        device.synchronize()
-        wait()
+def _encoder_calls(rows: Rows, _device: Device) -> Value:
+    def over_eager(name: str) -> float:
+        direct, eager = ((_mode(rows, name, mode).calls or {})["encoder calls"] for mode in (DIRECT, EAGER))
+        return direct / eager
 
-    case = Case(lambda: ())
-    return ratio(timed(case, device, one), timed(case, device, other), synchronize, rounds)
+    ratios = _of_all(rows, over_eager)
+    worst, name = max((value, name) for name, value in ratios.items())
+    return Value(worst, f"{name}; {sum(value > 1 for value in ratios.values())} of {len(ratios)} above 1")
 
 
-def _over_bare_loop(name: str) -> Measure:
-    def value(_rows: Rows, device: Device) -> float:
-        from benchmark.bare_loop import BareLoop
-
-        with _captured(name, device) as (_, replay):
-            loop = BareLoop(replay)
-            return _ratio(replay.run, loop.run, device, loop.wait, rounds=100)
-
-    return value
-
-
-def _fewer_calls(name: str, fewer: str, more: str = EAGER, *kinds: str) -> Measure:
-    return lambda rows, _device: _calls(rows, name, more, *kinds) / max(1, _calls(rows, name, fewer, *kinds))
+@torch.no_grad()
+def _use_resource(_rows: Rows, device: Device) -> Value:
+    x = torch.zeros(64, device="mps")
+    indices = [torch.arange(8, device="mps") for _ in range(1_600)]
+    with device.measuring():
+        replay = capture(Case(lambda: tuple(x[index] for index in indices)[-1:]))
+        torch.mps.synchronize()
+        mps_simulator.reset_counters()
+        replay.run()
+        return Value(mps_simulator.counters().get("-[MTLComputeCommandEncoder useResource:usage:]", 0))
 
 
-def _times_eager(name: str) -> Measure:
-    def value(rows: Rows, _device: Device) -> float:
-        eager, ahead = (_mode(rows, name, mode).seconds or 0 for mode in (EAGER, AHEAD))
-        return eager / ahead
-
-    return value
-
-
-def _longest_ahead(rows: Rows, _device: Device) -> float:
-    """Of all configurations, in µs."""
-    found = [row.modes[AHEAD].seconds for row in rows.values() if AHEAD in row.modes]
-    if not any(found):
-        raise NotRun("no configuration was run ahead")
-    return max(seconds for seconds in found if seconds) * 1e6
-
-
-def _deeper_ahead(rows: Rows, _device: Device) -> float:
-    deep, shallow = (_mode(rows, f"demo-decoder-{layers}", AHEAD).seconds or 0 for layers in (128, 16))
-    return deep / shallow
+@torch.no_grad()
+def _command_buffers(_rows: Rows, device: Device) -> Value:
+    """Commits for each replay of a loop: a small eager update, the replay, a small eager use."""
+    x, total = torch.zeros(64, device="mps"), torch.zeros(64, device="mps")
+    with device.measuring():
+        replay = capture(Case(lambda: ((x * 2 + 1).relu(),)))
+        torch.mps.synchronize()
+        mps_simulator.reset_counters()
+        for i in range(50):
+            x.fill_(i)
+            replay.run()
+            total.add_(replay.outputs[0])
+        return Value(mps_simulator.counters().get("-[MTLCommandBuffer commit]", 0) / 50)
 
 
-def _ahead_over_direct(clock: Callable[[], float], pause: float) -> Measure:
-    """By the clock, of replays with a pause after each."""
+@cache
+def _sizes() -> dict[str, int]:
+    sys.path.append(str(REPOSITORY / "scripts"))
+    from fork_tool.paths import own_layout
+    from fork_tool.series.entries import read_entry
+    from fork_tool.series.overlay import TESTS
+    from fork_tool.series.project import Project
+    from fork_tool.series.verify import verify_series
 
-    def value(_rows: Rows, device: Device) -> float:
-        def seconds(replay: Replay) -> float:
-            device.synchronize()
-            begin = clock()
-            for _ in range(20):
-                replay.run()
-                time.sleep(pause)
-            return clock() - begin
-
-        with _captured(_DECODER, device, ahead=True) as (_, ahead), _captured(_DECODER, device) as (_, direct):
-            for replay in (ahead, direct):
-                seconds(replay)
-            return statistics.median(seconds(ahead) / seconds(direct) for _ in range(20))
-
-    return value
-
-
-def _deeper_direct(_rows: Rows, device: Device) -> float:
-    with _captured("demo-decoder-128", device) as (_, deep), _captured(_DECODER, device) as (_, half):
-        return _ratio(deep.run, half.run, device)
+    project = Project(own_layout())
+    lines = {verdict.name: verdict.lines for verdict in verify_series(project).verdicts}
+    core = project.series().part("core")
+    files = [path for name in core for path in read_entry(project.layout.patches, name).overlay]
+    sources = [path for path in files if path.endswith((".h", ".mm", ".cpp")) and not path.startswith(TESTS)]
+    return {
+        "core": sum(lines[name] for name in core),
+        "patches": len(core),
+        "files": len(sources),
+        "series": sum(lines.values()),
+    }
 
 
-def _deeper_indirect(rows: Rows, _device: Device) -> float:
-    seconds = [_mode(rows, f"demo-decoder-{layers}", INDIRECT).seconds or 0 for layers in (128, 64)]
-    return seconds[0] / seconds[1]
+def _size(what: str) -> Measure:
+    return lambda _rows, _device: Value(_sizes()[what])
 
 
-def _simulated(what: str, build: str = "simulator") -> Any:
-    """What simulated_times.py measures in a process of its own."""
-    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name("simulated_times.py")), what]
-    environment = {**os.environ, "MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / build)}
-    run = subprocess.run(words, env=environment, capture_output=True, text=True)
-    if run.returncode:
-        raise NotRun(
-            f"simulated_times.py {what} does not run with build/{build}: {run.stderr.strip().splitlines()[-1]}"
-        )
-    return json.loads(run.stdout.splitlines()[-1])
-
-
-def _first_commit(_rows: Rows, device: Device) -> float:
-    from benchmark.bare_loop import BareLoop
-
-    with _captured("activation-chain-1000", device) as (_, replay):
-        return BareLoop(replay).steps_before_commit()
-
-
-def _watching(name: str) -> Measure:
-    """A graph that compares each tensor of its model over the same graph when its model is gone, beside another graph."""
-
-    def value(_rows: Rows, device: Device) -> float:
-        with _captured(name, device) as (_, other):
-            case = _case(name, device)
-            inputs = [weakref.ref(one.tensor) for one in case.inputs]
-            with in_step(case), device.pool():
-                case.step()
-                replay = capture_step(case)
-            watched = _ratio(replay.run, other.run, device, rounds=100)
-            del case
-            gc.collect()
-            if any(one() is not None for one in inputs):
-                raise NotRun(f"{name}: something keeps the inputs of the second capture")
-            return watched / _ratio(replay.run, other.run, device, rounds=100)
-
-    return value
-
-
-def _capture_over_eager(_rows: Rows, device: Device) -> float:
-    with _captured(_DECODER, device) as (case, _replay):
-        return _ratio(lambda: capture_step(case), case.step, device)
-
-
-def _small_graphs(_rows: Rows, device: Device) -> float:
-    device.synchronize()
-    device.give_back()
-    x = torch.zeros(16, device=device.name)
-    _eager = x + 1  # which takes a heap for the scalar
-    before = torch.mps.driver_allocated_memory()
-    graphs = [mps.MPSGraph() for _ in range(20)]
-    outputs = []
-    with torch.no_grad():
-        for graph in graphs:
-            with mps.graph(graph):
-                outputs.append(x + 1)
-    device.synchronize()
-    return (torch.mps.driver_allocated_memory() - before) / 2**20
-
-
-def _over_base(_rows: Rows, _device: Device) -> float:
-    """Mean of the operators' ratios, each of the least time in processes that take turns."""
-    builds = ("simulator", "simulator-base")
-    for build_ in builds:
-        if not (REPOSITORY / "build" / build_).is_dir():
-            raise NotRun("takes a second build, of the base without the series (`make simulator BASE_ONLY=1`)")
-    least: list[dict[str, float]] = [{}, {}]
-    for _ in range(12):
-        for build_, found in zip(builds, least):
-            for name, value in _simulated("operators", build_).items():
-                found[name] = min(value, found.get(name, value))
-    return statistics.geometric_mean(least[0][name] / least[1][name] for name in least[0])
-
-
-_FLUX = (
-    "each of the 57 blocks copies a permuted tensor with a kernel, and in each of the 38 single blocks one linear layer "
-    "and the attention are linked with nothing"
-)
-_UNET = "this UNet's attention copies permuted tensors, which are 80 kernels; each ends a stretch, so that no more than 5.4 is possible"
-_OVER_BASE = "no single cause: perf's samples of a million copies are 6 % more than the base's, and no symbol has 1 % more of them"
-_CAPTURE = (
-    "no single cause: of the time that a capture adds to eager, 28 % allocates the steps and their contents, 17 % "
-    "records the storage of each tensor, 8 % boxes the operators' arguments for that record, and 8 % retains "
-    "objects (sampled by perf)"
-)
-_WATCH = "checking one tensor takes about 60 ns, because its object, storage and record are no longer in the CPU caches"
-_CACHES = (
-    "the data of a pass no longer fit in the CPU caches. Two graphs of 64 layers in turn take 2.07 times as long "
-    "as one (direct). The bare loop takes 2.27 times as long at 128 layers as at 64, so it is not the engine "
-    "(2026-11-21)"
-)
-_ONE_ENCODER = (
-    "one thread encodes, so replays back to back are no faster than direct ones. A second thread would gain little, because "
-    "executables are encoded one at a time"
-)
-_SMALL = (
-    "a pool begins with a heap of 1 MiB; with a first heap of 128 KiB, some pools would exceed eager's peak, because a buffer "
-    "cannot span two heaps"
-)
-_FIXED = "about 2 µs of a replay do not depend on its size: the checks, the stream's queue, the handler that looks for errors"
-_RUNS = ("graph runs", "encoders opened")
-
-_DECODER = "demo-decoder-64"
-_DEEPER = "replay CPU at 128 layers ÷ 64 layers"
-_ENCODED = "encoder calls (graph runs + encoders), direct ÷ linked"
-_NOTHING = "replay ÷ replay with nothing left to watch, CPU"
+_OPERATORS = "eager, series ÷ base, 23 operators"
+_CAPTURE = "capture ÷ eager pass, instructions"
+_CALL = "compiled call, 100 layers, caller's CPU, µs"
+_CUDA = "caller's CPU, eager ÷ replay ahead (CUDA Graphs: the goal)"
 
 GOALS = (
-    *(
-        at_most(1.15, f"direct replay ÷ bare loop of its calls, CPU: {name}", _over_bare_loop(name), _FIXED)
-        for name in ("demo-mlp", "demo-convnet", "demo-vit", _DECODER)
+    at_most(1.001, "1.0115", f"{_OPERATORS}: instructions, geometric mean", _mean_over_base("Ir")),
+    at_most(1.01, "1.053", f"{_OPERATORS}: instructions, worst", _worst_over_base("Ir")),
+    at_most(1.01, "1.04–1.11", f"{_OPERATORS}: simulated L1 instruction-cache misses, mean", _mean_over_base("I1mr")),
+    at_most(1.3, "1.79", f"{_CAPTURE}: 24 blocks of 4 layers", _capture_over_eager("24 blocks")),
+    at_most(1.4, "1.96", f"{_CAPTURE}: demo-decoder-16", _capture_over_eager("demo-decoder-16")),
+    at_most(1.5, "2.5–3.5", "replay of one step, wall, µs, least", lambda *_: Value(simulated_times.step())),
+    at_most(12, "82–286", "replay of demo-decoder-128 ahead, caller's CPU, µs, median", _deep_ahead),
+    at_most(100, "134", f"{_CALL}, direct", _compiled(0)),
+    at_most(75, "–", f"{_CALL}, ahead", _compiled(1)),
+    at_most(1, "up to 1,600", "encoder calls, direct replay ÷ eager, worst configuration", _encoder_calls),
+    at_most(1_600, "2,560,000", "`useResource:` calls of a replay of 1,600 × `x[idx]`", _use_resource),
+    at_most(1, "2.18", "command buffers for each replay between two eager operators", _command_buffers),
+    at_most(10, "60", "check of a watched tensor, ns", _ns_per_tensor),
+    at_most(1, "as a tensor", "check of a watched storage, instructions", _instructions_per_storage),
+    at_most(
+        1.3,
+        "5.0",
+        "caller's CPU, ahead, 128 ÷ 16 layers",
+        _ratio(("demo-decoder-128", AHEAD), ("demo-decoder-16", AHEAD)),
     ),
-    at_least(8, f"framework calls per pass, eager ÷ direct: {_DECODER}", _fewer_calls(_DECODER, DIRECT)),
-    at_least(
-        12, f"framework calls per pass, eager ÷ linked with indirect: {_DECODER}", _fewer_calls(_DECODER, INDIRECT)
-    ),
+    at_most(50, "252", "caller's CPU, ahead, longest of all configurations, µs", _longest_ahead),
     *(
-        at_least(bound, f"{_ENCODED}: {name}", _fewer_calls(name, LINKED, DIRECT, *_RUNS), found)
-        for name, bound, found in (
-            ("sd15-unet-32", 8, _UNET),
-            ("flux-s64", 8, _FLUX),
-            ("resnet18", 20, ""),
-            ("gpt2-s128", 3, ""),
+        at_least(bound, before, f"{_CUDA}: {name}", _ratio((name, EAGER), (name, AHEAD)))
+        for name, before, bound in (
+            ("demo-mlp", "19", 17),
+            ("demo-convnet", "73", 79),
+            ("demo-vit", "136", 146),
+            ("demo-decoder-64", "504", 743),
         )
     ),
-    at_least(
-        50,
-        "framework calls for a chain of 1,000 kernels, direct ÷ indirect",
-        _fewer_calls("kernel-chain-1000", INDIRECT, DIRECT),
-    ),
-    at_most(
-        0, f"setBytes in a replay of {_DECODER}", lambda rows, _device: _calls(rows, _DECODER, DIRECT, "set bytes")
-    ),
-    *(
-        at_least(bound, f"caller's CPU, eager ÷ replay, ahead: {name}", _times_eager(name), _WATCH)
-        for name, bound in (("demo-mlp", 17), ("demo-convnet", 79), ("demo-vit", 146), (_DECODER, 743))
-    ),
-    at_most(50, "the longest replay call of all configurations, ahead, µs", _longest_ahead, _WATCH),
-    at_most(1.3, "replay CPU at 128 layers ÷ 16 layers, ahead", _deeper_ahead, _WATCH),
-    at_most(
-        1.05, "CPU of all threads, ahead ÷ direct, replays 5 ms apart", _ahead_over_direct(time.process_time, 0.005)
-    ),
-    at_most(
-        0.65, "wall time, ahead ÷ direct, replays back to back", _ahead_over_direct(time.perf_counter, 0), _ONE_ENCODER
-    ),
-    at_most(2.0, f"{_DEEPER}, direct", _deeper_direct, _CACHES),
-    at_most(1.5, f"{_DEEPER}, linked with indirect", _deeper_indirect, _CACHES),
-    at_most(4, "replaying a graph of one step, wall, µs", lambda _rows, _device: float(_simulated("step"))),
-    at_most(64, "steps of 1,000 that are encoded before the first commit of a replay", _first_commit),
-    *(at_most(1.03, f"{_NOTHING}: {name}", _watching(name), _WATCH) for name in (_DECODER, "flux-s64", "resnet18")),
-    at_most(1.15, f"capture pass ÷ eager pass, CPU: {_DECODER}", _capture_over_eager, _CAPTURE),
-    at_most(1.01, "eager with the series, nothing captured ÷ base, CPU per operator", _over_base, _OVER_BASE),
-    at_most(4, "driver memory of 20 one-operator graphs, MiB", _small_graphs, _SMALL),
+    at_most(3_000, "5,062", "core, lines without tests", _size("core")),
+    at_most(10, "15", "core, patches", _size("patches")),
+    at_most(14, "39", "core, C++ files", _size("files")),
+    at_most(10_500, "14,400", "series, lines without tests", _size("series")),
 )
 
 
 def measure_all(rows: Sequence[Row], device: Device) -> list[dict[str, Any]]:
-    """Print and return every goal; on a device other than the simulator none is measured."""
+    """Measure and print every goal; on a device other than the simulator none is measured."""
     if not device.simulated:
         return []
     by_name = {row.name: row for row in rows}
     results = []
     for wanted in GOALS:
         results.append(goal := wanted.judge(by_name, device))
-        met = "met" if goal["met"] else "MISSED"
-        shown = goal["reason"] if goal["value"] is None else f"{goal['value']:.4g} ({goal['goal']}, {met})"
-        print(f"{wanted.figure}: {shown}", flush=True)
+        device.give_back()
+        print(
+            f"{wanted.figure}: {shown(goal)} (before {goal['before']}, goal {goal['goal']}, {verdict(goal)})",
+            flush=True,
+        )
     return results

@@ -8,11 +8,11 @@ import torch
 
 from benchmark import modes as modes_module
 from benchmark.case import Case, NotRun, Replay
-from benchmark.comparison import Comparison, DEVICE, EXACT, ROUNDING, Tolerance
+from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import Configuration
 from benchmark.devices import Device
 from benchmark.families import builder
-from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES, warm_up_cuda
+from benchmark.modes import DIRECT, EAGER, in_step, MODES, warm_up_cuda
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
 
@@ -78,12 +78,6 @@ def timed(
     return Timed(one, start, case.longest, wait_until_ready)
 
 
-def _tolerance(device: Device, mode: str) -> Tolerance:
-    if not device.simulated:
-        return DEVICE
-    return ROUNDING if mode in (LINKED, INDIRECT) else EXACT
-
-
 def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], left_out: bool) -> None:
     comparison = Comparison(case, case.step, _NEW)
     for name, replay in replays.items():
@@ -93,7 +87,7 @@ def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], l
             if not left_out:
                 replay.run()
 
-        verdict = comparison.verdict(once, replay.outputs, _tolerance(device, name))
+        verdict = comparison.verdict(once, replay.outputs, EXACT if device.simulated else DEVICE)
         row.modes[name] = ModeRow(
             equal=verdict.equal, difference=verdict.difference, steps=replay.steps, reason=verdict.problem
         )

@@ -1,6 +1,5 @@
 """The ways a configuration is run, and what prepares each of them."""
 
-import inspect
 import os
 import time
 from contextlib import ExitStack
@@ -16,23 +15,9 @@ from benchmark.devices import Device
 mps: Any = torch.mps
 cuda: Any = torch.cuda
 
-EAGER, STEPS, DIRECT, AHEAD, LINKED, INDIRECT = MODES = (
-    "eager",
-    "steps",
-    "direct",
-    "ahead",
-    "linked",
-    "linked, indirect",
-)
+EAGER, DIRECT, AHEAD, INDIRECT = MODES = ("eager", "direct", "ahead", "indirect")
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
-# Captures read these: without a plan, a replay encodes step by step, as the core of the series does.
-_VARIABLES = {
-    STEPS: {"PYTORCH_MPS_GRAPH_PLAN": "0"},
-    INDIRECT: {"PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS": "1"},
-}
-# Of a linked graph besides.
-_LINKED = ("linked_stretches", "linked_runs", "link_microseconds")
 
 
 def in_step(case: Case) -> ExitStack:
@@ -45,10 +30,10 @@ def in_step(case: Case) -> ExitStack:
     return stack
 
 
-def capture(case: Case, ahead: bool = False, **options: bool) -> Replay:
-    """A graph of the step, with options of torch.mps.graph; with `ahead` one replay is kept encoded."""
+def capture(case: Case, ahead: bool = False) -> Replay:
+    """A graph of the step; with `ahead` one replay is kept encoded."""
     graph = mps.MPSGraph(encode_ahead=int(ahead))
-    with mps.graph(graph, **options):
+    with mps.graph(graph):
         outputs = case.step()
 
     def wait_until_ready() -> None:
@@ -59,7 +44,7 @@ def capture(case: Case, ahead: bool = False, **options: bool) -> Replay:
     return Replay(
         graph.replay,
         outputs,
-        {kind: stats[kind] for kind in (*_STEPS, *_LINKED) if stats.get(kind)},
+        {kind: stats[kind] for kind in _STEPS if stats.get(kind)},
         wait_until_ready if ahead else None,
     )
 
@@ -77,18 +62,13 @@ def warm_up_cuda(case: Case, passes: int) -> None:
 def _capture_for(mode: str, case: Case, device: Device) -> Replay:
     if device.name == "cuda":
         if mode != DIRECT:
-            raise NotRun(
-                "CUDA has neither MPSGraph executables nor indirect command buffers, and no other way to replay"
-            )
+            raise NotRun("CUDA has neither indirect command buffers nor another way to replay")
         graph = cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             outputs = case.step()
         return Replay(graph.replay, outputs)
-    links = mode in (LINKED, INDIRECT)
-    if links and "link" not in inspect.signature(mps.graph.__init__).parameters:
-        raise NotRun("torch.mps.graph of this build takes no link=True")
-    with mock.patch.dict(os.environ, _VARIABLES.get(mode, {})):
-        return capture(case, mode == AHEAD, **({"link": True} if links else {}))
+    with mock.patch.dict(os.environ, {"PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS": "1"} if mode == INDIRECT else {}):
+        return capture(case, mode == AHEAD)
 
 
 def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, str]]:

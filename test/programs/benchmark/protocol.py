@@ -1,7 +1,6 @@
 """How a time is taken: warm-ups, trials of all modes in turn, and the mean without the extremes."""
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,19 +92,3 @@ def measure(
         name: Times(trimmed_mean([one.cpu for one in times]), trimmed_mean([one.wall for one in times]))
         for name, times in taken.items()
     }
-
-
-def ratio(one: Timed, other: Timed, synchronize: Callable[[], None], rounds: int = 40) -> float:
-    """CPU time of a pass of one thing ÷ that of another: the median of rounds in which both take turns to be first.
-
-    What else the machine does hits the two trials of a round alike, and a round that it does not is no longer the median.
-    """
-    for timed in (one, other):
-        trial(timed, WARM_UPS, synchronize)
-    seconds = min(trial(timed, 1, synchronize).wall for timed in (one, other))
-    passes = _passes(seconds, min(10 * _MOST_PASSES, one.longest, other.longest))
-    ratios = []
-    for i in range(rounds):
-        first, second = (trial(timed, passes, synchronize).cpu for timed in ((one, other) if i % 2 else (other, one)))
-        ratios.append(first / second if i % 2 else second / first)
-    return statistics.median(ratios)

@@ -65,3 +65,16 @@ def _filled(one: Row | ModeRow) -> dict[str, Any]:
 def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a report's `configs`."""
     return [Row(**(one | {"modes": {name: ModeRow(**mode) for name, mode in one["modes"].items()}})) for one in configs]
+
+
+def shown(goal: dict[str, Any]) -> str:
+    """The measured value and what to say beside it."""
+    if goal["value"] is None:
+        return f"not measured: {goal['detail']}"
+    number = f"{goal['value']:,.0f}" if goal["value"] >= 1_000 else f"{goal['value']:.5g}"
+    return f"{number} ({goal['detail']})" if goal["detail"] else number
+
+
+def verdict(goal: dict[str, Any]) -> str:
+    """Whether the goal is met."""
+    return {True: "met", False: "**missed**", None: "–"}[goal["met"]]

@@ -1,9 +1,8 @@
 """Times of calls on the simulator while it encodes and does not execute (null mode).
 
-    python -m mps_simulator test/programs/benchmark/simulated_times.py operators|step|compiled|training
+    python -m mps_simulator test/programs/benchmark/simulated_times.py compiled|training
 
-A process of its own prints as JSON the µs of each eager operator, of a replay of one step, of calls of a compiled
-function by the number of its layers, or of a training step. For the operators nothing of the series is used, so that the base's build runs it, too.
+Prints as JSON the µs of calls of a compiled function by the number of its layers, or of a training step.
 """
 
 import json
@@ -52,36 +51,13 @@ def microseconds(
 
 
 @torch.no_grad()
-def operators() -> dict[str, float]:
-    """CPU time of eager operators by name: MPSGraphs with and without scalars, kernels, copies, views."""
-    x, y = torch.randn(16, 64, device="mps"), torch.randn(16, 64, device="mps")
-    weight, bias = torch.randn(64, 64, device="mps"), torch.randn(64, device="mps")
-    index = torch.arange(8, device="mps")
-    runs: dict[str, Callable[[], object]] = {
-        "add": lambda: x + y,
-        "multiply by a number": lambda: x * 1.5,
-        "linear": lambda: F.linear(x, weight, bias),
-        "softmax": lambda: x.softmax(-1),
-        "layer norm": lambda: F.layer_norm(x, (64,), bias, bias),
-        "gelu": lambda: F.gelu(x),
-        "index": lambda: x[index],
-        "copy": lambda: y.copy_(x),
-    }
-    for run in runs.values():
-        run()
-    torch.mps.synchronize()
-    # The least of the trials: what disturbs one only adds to it.
-    return {name: min(taken) for name, taken in microseconds(runs, calls=200, trials=15).items()}
-
-
-@torch.no_grad()
 def step() -> float:
-    """Wall time of replaying a graph of one step: the median of trials, the work of each finished before the next."""
+    """Wall time of replaying a graph of one step: the least of trials, the work of each finished before the next."""
     x = torch.zeros(16, device="mps")
     graph = _mps.MPSGraph()
     with _mps.graph(graph):
         _y = x + 1
-    return statistics.median(microseconds({"": graph.replay}, 100, 30, time.perf_counter)[""])
+    return min(microseconds({"": graph.replay}, 100, 100, time.perf_counter)[""])
 
 
 def calls_of_layers(layers: int) -> dict[str, float]:
@@ -167,5 +143,5 @@ def training() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    functions = {"operators": operators, "step": step, "compiled": compiled, "training": training}
+    functions = {"compiled": compiled, "training": training}
     print(json.dumps(functions[sys.argv[1]]()))
