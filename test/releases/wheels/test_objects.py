@@ -66,11 +66,11 @@ def test_source_without_the_hunks_on_headers_is_seen(
 ) -> None:
     overlay = project.layout.overlay / "aten" / "src"
     # Found by what it calls: the hunk's declaration must be missing, whichever function needs it.
-    source = next(text for path in overlay.glob("ATen/mps/*.mm") if "->setCapture(" in (text := path.read_text()))
+    source = next(text for path in overlay.glob("ATen/mps/*.mm") if "->recordingCapture(" in (text := path.read_text()))
     tree = f"-I{mac.shown(made.places.tree)}"
     unpatched = [word for word in words if not word.startswith(tree)] + [f"-I{mac.shown(overlay)}"]
     said = errors_of(mac, unpatched, source, tmp_path)
-    assert "no member named 'setCapture' in 'at::mps::MPSStream'" in said, said[-2000:]
+    assert "no member named 'recordingCapture' in 'at::mps::MPSStream'" in said, said[-2000:]
     assert errors_of(mac, words, source, tmp_path) == ""
 
 
@@ -110,7 +110,7 @@ def test_each_name_has_an_owner(made: Made) -> None:
     assert made.names.undefined == []
     assert made.names.torch > 40 and made.names.system > 100
     brought = {each.shown: each.entry for each in made.names.missing}
-    assert brought[CAPTURE] == "graph-capture"
+    assert brought[CAPTURE] == "command-graphs"
     assert all("at::mps::MPSStream::" in shown for shown in brought), brought
 
 

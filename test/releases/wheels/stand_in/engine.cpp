@@ -6,7 +6,7 @@
 #include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/mps/MPSExecutableCacheStats.h>
 #include <ATen/record_function.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 std::mutex notes_mutex;
 std::string notes;
 
-std::atomic<at::mps::MPSGraphCapture*> underway{nullptr};
+std::atomic<at::mps::MPSCommandGraphCapture*> underway{nullptr};
 std::atomic<at::CallbackHandle> underway_observer{at::INVALID_CALLBACK_HANDLE};
 
 } // namespace
@@ -41,22 +41,24 @@ extern "C" __attribute__((visibility("default"))) const char* stand_in_calls() {
 
 namespace at::mps {
 
+std::atomic<bool> detail::capture_underway{false};
+
 // Of it, only what c10::DeviceAllocator has may be called.
 IMPSAllocator* getIMPSAllocator() {
   return static_cast<IMPSAllocator*>(c10::GetAllocator(c10::DeviceType::MPS));
 }
 
-struct MPSRecording {
+struct MPSCommandGraphRecording {
   std::vector<stand_in::Call> calls;
 };
 
 // What the engine lays down for replays; here the recording is enough.
-class MPSReplay {};
+class MPSCommandGraphReplay {};
 
-class MPSGraphCapture {
+class MPSCommandGraphCapture {
  public:
   bool freeze_host_reads = false;
-  std::shared_ptr<MPSRecording> recording = std::make_shared<MPSRecording>();
+  std::shared_ptr<MPSCommandGraphRecording> recording = std::make_shared<MPSCommandGraphRecording>();
   CallbackHandle observer = INVALID_CALLBACK_HANDLE;
 };
 
@@ -85,7 +87,7 @@ MPSCommandGraph::~MPSCommandGraph() {
 }
 
 void MPSCommandGraph::captureBegin(
-    std::optional<MPSGraphPool> pool,
+    std::optional<MPSCommandGraphPool> pool,
     bool freeze_host_reads,
     bool check_input_liveness) {
   stand_in::note(c10::str(
@@ -95,20 +97,22 @@ void MPSCommandGraph::captureBegin(
       check_input_liveness ? " liveness" : ""));
   TORCH_CHECK(!capture_ && !stand_in::underway, "torch.mps graph capture: captures can't be nested.");
   TORCH_CHECK(!recording_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
-  capture_ = std::make_unique<MPSGraphCapture>();
+  capture_ = std::make_unique<MPSCommandGraphCapture>();
   capture_->freeze_host_reads = freeze_host_reads;
   capture_->observer =
       addThreadLocalCallback(RecordFunctionCallback(&observe).scopes({RecordScope::FUNCTION}));
   stand_in::underway = capture_.get();
+  detail::capture_underway = true;
   stand_in::underway_observer = capture_->observer;
   pool_ = pool ? *pool : newGraphPool();
 }
 
-static void detachFromStream(MPSGraphCapture& capture) {
+static void detachFromStream(MPSCommandGraphCapture& capture) {
   if (worksForCapture()) {
     removeCallback(capture.observer);
   }
   stand_in::underway_observer = INVALID_CALLBACK_HANDLE;
+  detail::capture_underway = false;
   stand_in::underway = nullptr;
 }
 
@@ -145,13 +149,20 @@ void MPSCommandGraph::replay() {
   replays_++;
 }
 
+// The bindings then call replay().
+std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::tryCheck() const {
+  return nullptr;
+}
+
+void MPSCommandGraph::submit(std::shared_ptr<const MPSCommandGraphReplay> /*replay*/) {}
+
 void MPSCommandGraph::reset() {
   stand_in::note("reset");
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
   recording_.reset();
 }
 
-MPSGraphPool MPSCommandGraph::pool() const {
+MPSCommandGraphPool MPSCommandGraph::pool() const {
   TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
   return *pool_;
 }
@@ -185,7 +196,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
   return dump;
 }
 
-MPSGraphPool newGraphPool() {
+MPSCommandGraphPool newGraphPool() {
   static std::atomic<uint64_t> next{1};
   return {0, next++};
 }
@@ -198,17 +209,9 @@ bool isOnStreamQueue() {
   return false;
 }
 
-bool isCaptureUnderway() {
-  return stand_in::underway;
-}
-
-bool isWatchedByGraph(const TensorBase&) {
-  return false;
-}
-
 void setGradientTarget(MPSGradientTarget) {}
 
-void setProgramLine(MPSProgramLine) {}
+void setProgramLine(MPSProgramFrame (*)(), std::string (*)(const MPSProgramFrame&)) {}
 
 static size_t executable_limit = 1024;
 static bool executables_are_cached = false;

@@ -87,7 +87,7 @@ struct MPSAcceleratorGraph final : public GraphImplInterface {
     // The modes differ in what other threads may do, and none of them can
     // disturb a capture.
     graph_.captureBegin(
-        has_pool ? std::make_optional(MPSGraphPool{pool.first, pool.second})
+        has_pool ? std::make_optional(MPSCommandGraphPool{pool.first, pool.second})
                  : std::nullopt);
   }
 
