@@ -271,6 +271,12 @@ class TestCaptureMessages(MessageTestCase):
 
 
 class TestReplayMessages(MessageTestCase):
+    def test_graph_without_init(self):
+        self.assert_fails(
+            torch.mps.Graph.__new__(torch.mps.Graph).replay,
+            "torch.mps graph replay: __init__() of the graph was not called.",
+        )
+
     def test_empty_graphs(self):
         graph = torch.mps.MPSGraph()
         self.assert_fails(

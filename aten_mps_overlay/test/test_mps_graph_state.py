@@ -187,10 +187,9 @@ class TestMetadata(TestCase):
         went, or whether it has other memory, so that raises."""
         base = numbers(8).to(DEVICE)
         x = base[0:4]
-        given = {"view": lambda: x, "data": lambda: base.data[0:4]}[made]
         graph = torch.mps.Graph()
         with torch.mps.graph(graph, check_input_liveness=check):
-            y = given() * 2
+            y = (x if made == "view" else base.data[0:4]) * 2
         base.fill_(3)
         del x
         for _ in range(replays):

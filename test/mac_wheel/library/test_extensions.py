@@ -138,7 +138,7 @@ def test_programs_are_linked_as_before(replaced: dict[str, bytes], official_text
 def test_headers_are_the_librarys(replaced: dict[str, bytes], made: Made) -> None:
     """An extension that was compiled with the official headers would see another class."""
     checkout = made.bench.checkout
-    for name in ("ATen/mps/MPSStream.h", "ATen/mps/MPSGraphCapture.h", "ATen/native/mps/OperationUtils.h"):
+    for name in ("ATen/mps/MPSStream.h", "ATen/mps/MPSCommandGraphCapture.h", "ATen/native/mps/OperationUtils.h"):
         assert replaced[f"torch/include/{name}"] == (checkout / "aten" / "src" / name).read_bytes()
     unchanged = "ATen/mps/MPSDevice.h"
     assert f"torch/include/{unchanged}" not in replaced

@@ -1,7 +1,7 @@
 // Makes encoder calls on the stream, as lists of numbers say, and logs them, for the
 // property tests next to this file; see encoder_calls.py for the numbers.
 
-#include <ATen/mps/MPSKernelObjects.h>
+#include <ATen/mps/MPSCommandGraphKernelObjects.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>

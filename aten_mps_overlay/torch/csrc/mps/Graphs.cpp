@@ -329,7 +329,8 @@ PyMethodDef replay_method = {
     "replay",
     replay,
     METH_NOARGS,
-    R"doc(
+    R"doc(replay(self: torch._C._MPSGraph) -> None
+
 Submit the recorded work again, in order with all other work of the MPS stream.
 
 Returns without waiting for the GPU, unless several replays that copy much from the host are

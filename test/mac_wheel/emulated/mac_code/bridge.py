@@ -67,8 +67,6 @@ class Bridge:
         """Point a library to the simulator's classes, selectors, strings and queues, and register its classes."""
         places = dict(self._blocks)
         places["__dispatch_main_q"] = self.native("dispatch_get_main_queue")
-        empty = self.native.send(self.native.object_class("NSArray"), "new")
-        places["___NSArray0__"] = self.machine.data("___NSArray0__", empty.to_bytes(8, "little"))
         places["_vm_page_size"] = self.machine.data("_vm_page_size", 0x4000.to_bytes(8, "little"))
         places[_STRING] = self.native.object_class("NSConstantString")
         for bind in image.file.binds:

@@ -4,7 +4,6 @@ import ast
 import inspect
 import os
 import re
-import types
 from pathlib import Path
 
 import pytest
@@ -37,8 +36,6 @@ def bound(name: str) -> list[str]:
     target = torch._C
     for part in name.split("."):
         target = getattr(target, part)
-    if isinstance(target, types.MethodDescriptorType):
-        return ["self"]  # of C, without arguments; those of pybind11 are other objects
     first = (target.__doc__ or "").splitlines()[0]
     return re.findall(r"(\w+): ", first[first.index("(") :])
 

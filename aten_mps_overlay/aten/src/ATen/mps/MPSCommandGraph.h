@@ -158,10 +158,10 @@ class TORCH_API MPSCommandGraph {
   /// Encodes the recorded work again, in order with all other work of the
   /// stream. Does not wait for the GPU.
   void replay();
-  /// replay() in two parts, for bindings of an interpreter. The first checks the
-  /// tensors, and the caller holds the interpreter's lock, so that no program
-  /// changes one meanwhile. It does not wait: it returns null if it can't check,
-  /// or if the check fails, and replay() then waits or raises.
+  /// replay() in two parts, for bindings of an interpreter. The first checks
+  /// the tensors, and the caller holds the interpreter's lock, so that no
+  /// program changes one meanwhile. It does not wait: it returns null if it
+  /// can't check, or if the check fails, and replay() then waits or raises.
   std::shared_ptr<const MPSCommandGraphReplay> tryCheck() const;
   /// Without the interpreter's lock.
   void submit(std::shared_ptr<const MPSCommandGraphReplay> replay);

@@ -1,10 +1,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSGeneratorImpl.h>
 #include <ATen/mps/MPSCommandGraphCapture.h>
-#include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSCommandGraphRecording.h>
+#include <ATen/mps/MPSGeneratorImpl.h>
+#include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 
@@ -71,10 +71,11 @@ void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
   generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
-    TORCH_CHECK(!isCaptureUnderway(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
+    TORCH_CHECK(!isCaptureUnderway(),
+                "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ =
-        std::make_unique<MPSCommandGraphCapture>(freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
+    capture_ = std::make_unique<MPSCommandGraphCapture>(
+        freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
   });
   if (keep_graph_) {
     capture_->wantLines();
@@ -95,7 +96,8 @@ void MPSCommandGraph::captureEnd() {
   replays_ = 0;
 }
 
-std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSCommandGraphRecording> recording) const {
+std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::makeReplay(
+    std::shared_ptr<const MPSCommandGraphRecording> recording) const {
   return std::make_shared<const MPSCommandGraphReplay>(std::move(recording), encode_ahead_, getCurrentMPSStream());
 }
 

@@ -3,8 +3,8 @@
 // The capture that is underway on the stream: whose work it records, and what. Objective-C++ only.
 
 #include <ATen/core/Generator.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/mps/MPSCommandGraphHostComputations.h>
 #include <ATen/mps/MPSCommandGraphHostInputs.h>
 #include <ATen/mps/MPSCommandGraphRecording.h>
@@ -28,8 +28,8 @@ class MPSCommandGraphCapture;
 /// observers on to threads that go on with a thread's work.
 struct MPSActiveCapture {
   // A thread takes the engine's locks in this order: that of an MPSCommandGraph, the stream's queue, this one, that of
-  // the MPSCommandGraphCapture, those of its MPSHostComputations and of the allocator, which calls the capture's filter while
-  // it holds its own. A generator's lock comes before this one. All others are leaves.
+  // the MPSCommandGraphCapture, those of its MPSHostComputations and of the allocator, which calls the capture's filter
+  // while it holds its own. A generator's lock comes before this one. All others are leaves.
   std::mutex mutex;
   // Written on the stream's queue, while there is no observer.
   MPSCommandGraphCapture* capture = nullptr;
@@ -91,16 +91,15 @@ void forEachTensor(const IValue& value, const Visitor& visit) {
   }
 }
 
-
 class MPSStream;
 
 class MPSCommandGraphCapture final : public MPSKernelRecorder {
  public:
   /// Takes the stream. On its queue, with no compute encoder open.
   MPSCommandGraphCapture(bool freeze_host_reads,
-                  MPSCommandGraphPool pool,
-                  std::vector<Generator> generators,
-                  bool check_input_liveness);
+                         MPSCommandGraphPool pool,
+                         std::vector<Generator> generators,
+                         bool check_input_liveness);
   ~MPSCommandGraphCapture() override;
 
   bool freezesHostReads() const {
@@ -208,8 +207,8 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   bool stopped_ = false;
 };
 
-/// Locks the capture that this thread works for, if any; on the queue, the one that the thread which submitted the block
-/// works for. A locked capture can't end. Run no operator while you hold it.
+/// Locks the capture that this thread works for, if any; on the queue, the one that the thread which submitted the
+/// block works for. A locked capture can't end. Run no operator while you hold it.
 class MPSCaptureLock {
  public:
   MPSCaptureLock() {

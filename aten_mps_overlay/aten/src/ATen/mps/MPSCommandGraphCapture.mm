@@ -48,8 +48,8 @@ struct Running final : ObserverContext {
 using Change = MPSHostComputations::Change;
 using Tensors = c10::SmallVector<const Tensor*, 8>;
 
-// Those of the device. The function keeps them. Asking a tensor of a subclass may run Python, so this is done before the
-// capture is locked.
+// Those of the device. The function keeps them. Asking a tensor of a subclass may run Python, so this is done before
+// the capture is locked.
 Tensors tensorsOf(c10::ArrayRef<const IValue> values) {
   Tensors tensors;
   for (const auto& value : values) {
@@ -197,9 +197,9 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
 } // namespace
 
 MPSCommandGraphCapture::MPSCommandGraphCapture(bool freeze_host_reads,
-                                 MPSCommandGraphPool pool,
-                                 std::vector<Generator> generators,
-                                 bool check_input_liveness)
+                                               MPSCommandGraphPool pool,
+                                               std::vector<Generator> generators,
+                                               bool check_input_liveness)
     : freeze_host_reads_(freeze_host_reads),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
@@ -253,8 +253,9 @@ void MPSCommandGraphCapture::stop() {
   recording_->pinned.adopt(pinned);
 }
 
-// Everything that a step uses is kept as long as the graph lives: the pool has the memory that the block allocated, which
-// is reused within the capture. The allocator pins what the block allocated elsewhere. The rest is from before the block.
+// Everything that a step uses is kept as long as the graph lives: the pool has the memory that the block allocated,
+// which is reused within the capture. The allocator pins what the block allocated elsewhere. The rest is from before
+// the block.
 void MPSCommandGraphCapture::keepBuffer(const void* buffer) {
   std::lock_guard lock(mutex_);
   recording_->pinned.pin(buffer);
@@ -345,10 +346,11 @@ bool MPSCommandGraphCapture::isRegistered(const GeneratorImpl* generator) const 
 }
 
 void MPSCommandGraphCapture::checkPool(const MPSCommandGraphRecording& recording) const {
-  TORCH_CHECK(!recording.usesPool(recording_->pool->pool()),
-              "torch.mps graph replay: the memory of the graph is in the pool of a capture that is underway. The replay "
-              "would overwrite memory of the block. Replay the graph before or after the capture, or capture one of the "
-              "two graphs with another pool.");
+  TORCH_CHECK(
+      !recording.usesPool(recording_->pool->pool()),
+      "torch.mps graph replay: the memory of the graph is in the pool of a capture that is underway. The replay "
+      "would overwrite memory of the block. Replay the graph before or after the capture, or capture one of the "
+      "two graphs with another pool.");
 }
 
 void MPSCommandGraphCapture::keepPart(std::shared_ptr<const MPSCommandGraphRecording> part) {
@@ -362,9 +364,9 @@ id<MTLComputeCommandEncoder> MPSCommandGraphCapture::newRecordingEncoder(id<MTLC
 }
 
 const char* MPSCommandGraphCapture::recordGraphRun(MPSStream* stream,
-                                            MPSGraph* graph,
-                                            NSDictionary* feeds,
-                                            NSDictionary* targets) {
+                                                   MPSGraph* graph,
+                                                   NSDictionary* feeds,
+                                                   NSDictionary* targets) {
   auto run = encodeAsExecutable(stream, graph, feeds, targets);
   if (run.problem) {
     refuse(run.problem);
@@ -542,7 +544,6 @@ void MPSCaptureLock::lock() {
   }
 }
 
-
 MPSActiveCapture active_capture;
 
 // How many pauses this thread is in.
@@ -633,7 +634,6 @@ void MPSCapturePause::end() {
   pauses--;
 }
 
-
 namespace detail {
 std::atomic<bool> capture_underway{false};
 } // namespace detail
@@ -704,7 +704,6 @@ bool MPSHostSourceGuard::begin(const TensorBase& given, const TensorBase& source
 void MPSHostSourceGuard::end() {
   setHostSource(nullptr);
 }
-
 
 void assertNotCapturing(const std::string& what, const std::string& cure) {
   if (isCurrentStreamCapturing()) {

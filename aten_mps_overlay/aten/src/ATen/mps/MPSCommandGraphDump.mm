@@ -1,7 +1,7 @@
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSCommandGraphDispatches.h>
-#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSCommandGraphRecording.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <c10/util/irange.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/mps/MPSCommandGraphCapture.h>
 #include <ATen/mps/MPSCommandGraphHostComputations.h>
 #include <ATen/mps/MPSCommandGraphHostInputs.h>

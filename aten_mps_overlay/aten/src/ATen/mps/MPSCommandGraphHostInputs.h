@@ -64,7 +64,6 @@ class MPSHostSource final : public MPSHostRefresh {
   size_t plain_bytes_;
 };
 
-
 /// True if nothing has the storage of the CPU tensor, or only graphs that copy
 /// from it.
 bool isLeftToGraphs(const MPSUsedTensor& tensor);

@@ -1,5 +1,5 @@
-#include <ATen/core/Tensor.h>
 #include <ATen/Dispatch_v2.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSCommandGraphHostInputs.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -94,7 +94,6 @@ void MPSHostSource::write(void* bytes) {
   destination._set_neg(is_neg_);
   destination.copy_(Tensor(alias_));
 }
-
 
 bool isLeftToGraphs(const MPSUsedTensor& tensor) {
   const auto storage = tensor.livingStorage();

@@ -214,9 +214,9 @@ static void restore(MPSKernelStep& kernels, const MPSEncoderState& state) {
       const auto* data = static_cast<const uint64_t*>(argument.bytes);
       add(Kind::SET_BYTES, index, nil, data - state.data()).count = argument.length;
     } else if (argument.refreshed) {
-      const auto position = std::find_if(kernels.refreshed.begin(), kernels.refreshed.end(), [&](const auto& refreshed) {
-        return refreshed.get() == argument.refreshed;
-      });
+      const auto position = std::find_if(kernels.refreshed.begin(),
+                                         kernels.refreshed.end(),
+                                         [&](const auto& refreshed) { return refreshed.get() == argument.refreshed; });
       add(Kind::SET_REFRESHED_BYTES, index, nil, position - kernels.refreshed.begin());
     }
   }
@@ -237,6 +237,9 @@ std::optional<MPSKernelStep> withIndirectCommands(const MPSKernelStep& kernels, 
   // the end of the last dispatch
   size_t last = 0;
   bool must_restore = false;
+  // the state after the first `applied` calls
+  MPSEncoderState before(kernels);
+  size_t applied = 0;
   const auto flush = [&] {
     if (commands->count() >= MPSIndirectCommands::kFewest && commands->calls() < last - first &&
         commands->make(device)) {
@@ -247,9 +250,8 @@ std::optional<MPSKernelStep> withIndirectCommands(const MPSKernelStep& kernels, 
       must_restore = true;
     } else {
       if (std::exchange(must_restore, false) && last > first) {
-        MPSEncoderState before(kernels);
-        for (const auto i : c10::irange(first)) {
-          before.apply(kernels.calls[i]);
+        while (applied < first) {
+          before.apply(kernels.calls[applied++]);
         }
         restore(made, before);
       }

@@ -1,7 +1,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
-#include <ATen/mps/MPSCommandGraphUtils.h>
 #include <ATen/mps/MPSCommandGraphInputs.h>
+#include <ATen/mps/MPSCommandGraphUtils.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace at::mps {
 static constexpr uint64_t kMetadata = 1;
 static constexpr uint64_t kRequiresGrad = 2;
 
-// Reads fields alone, so it runs no Python for a subclass. A tensor that dies meanwhile keeps these fields, but not those
-// of autograd: with kRequiresGrad the caller has a reference.
+// Reads fields alone, so it runs no Python for a subclass. A tensor that dies meanwhile keeps these fields, but not
+// those of autograd: with kRequiresGrad the caller has a reference.
 static uint64_t fingerprintOf(const TensorImpl& tensor, uint64_t flags) {
   uint64_t hash = 0;
   const auto mix = [&](uint64_t value) { hash = (((hash << 29) | (hash >> 35)) ^ value) * 0x9e3779b97f4a7c15; };
@@ -70,8 +70,7 @@ bool MPSUsedTensor::isMoved() const {
 bool MPSUsedTensor::isChanged() const {
   const auto now = living();
   return now &&
-      (!isStorageOf(*now, *this) ||
-       fingerprintOf(*now, fingerprint_ & (kMetadata | kRequiresGrad)) != fingerprint_);
+      (!isStorageOf(*now, *this) || fingerprintOf(*now, fingerprint_ & (kMetadata | kRequiresGrad)) != fingerprint_);
 }
 
 bool MPSUsedTensor::isStorageMoved() const {
@@ -137,9 +136,7 @@ MPSCommandGraphInputs::Tensor* MPSCommandGraphInputs::find(const TensorImpl* ten
   return place == places_.end() ? nullptr : &tensors_[place->second];
 }
 
-MPSCommandGraphInputs::Tensor& MPSCommandGraphInputs::add(const TensorBase& tensor,
-                                                          Kind kind,
-                                                          bool needs_name) {
+MPSCommandGraphInputs::Tensor& MPSCommandGraphInputs::add(const TensorBase& tensor, Kind kind, bool needs_name) {
   if (auto* known = find(tensor.unsafeGetTensorImpl())) {
     known->was = MPSUsedTensor(tensor);
     known->kind = kind;
@@ -248,8 +245,7 @@ bool MPSCommandGraphInputs::isUnchanged() const {
     const uint64_t flags = entry.fingerprint & (kMetadata | kRequiresGrad);
     c10::intrusive_ptr<TensorImpl> alive;
     if (flags & kRequiresGrad) {
-      alive = c10::intrusive_ptr<TensorImpl>::reclaim(
-          c10::raw::weak_intrusive_ptr::lock(entry.tensor));
+      alive = c10::intrusive_ptr<TensorImpl>::reclaim(c10::raw::weak_intrusive_ptr::lock(entry.tensor));
       if (!alive) {
         return false;
       }
@@ -287,18 +283,20 @@ void MPSCommandGraphInputs::check() const {
     }
   }
   // The lock is not held, since descriptions take that of the interpreter.
-  TORCH_CHECK(!is_gone,
-              "torch.mps graph replay: ",
-              changed->describe(),
-              " is gone. It existed before the capture, which was begun with check_input_liveness=True: keep a reference "
-              "to each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
-  TORCH_CHECK(false,
-              "torch.mps graph replay: ",
-              changed->describe(),
-              " ",
-              changed->describeChange(),
-              ". A replay uses tensors as they were in the capture. Write new values in place (copy_(), fill_(), ...), or "
-              "capture again.");
+  TORCH_CHECK(
+      !is_gone,
+      "torch.mps graph replay: ",
+      changed->describe(),
+      " is gone. It existed before the capture, which was begun with check_input_liveness=True: keep a reference "
+      "to each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
+  TORCH_CHECK(
+      false,
+      "torch.mps graph replay: ",
+      changed->describe(),
+      " ",
+      changed->describeChange(),
+      ". A replay uses tensors as they were in the capture. Write new values in place (copy_(), fill_(), ...), or "
+      "capture again.");
 }
 
 void MPSCommandGraphInputs::countReplay() const {

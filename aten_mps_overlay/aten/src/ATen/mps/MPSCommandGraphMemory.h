@@ -1,6 +1,7 @@
 #pragma once
 
-// The memory that a graph keeps: the pool that captures allocate from, and pinned blocks of the allocator.
+// The memory that a graph keeps: the pool that captures allocate from, and
+// pinned blocks of the allocator.
 
 #include <ATen/mps/MPSAllocatorInterface.h>
 

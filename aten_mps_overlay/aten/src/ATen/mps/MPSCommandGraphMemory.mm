@@ -21,8 +21,8 @@ static size_t roundUp(size_t size, size_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-// Takes from the smallest hole that is large enough, so that large ones stay for large buffers. The last hole, which was
-// never in use, comes after all others.
+// Takes from the smallest hole that is large enough, so that large ones stay for large buffers. The last hole, which
+// was never in use, comes after all others.
 bool CaptureArena::take(Segment& segment, size_t size, size_t alignment, size_t& offset) {
   auto best = segment.holes.end();
   for (auto hole = segment.holes.begin(); hole != segment.holes.end(); ++hole) {

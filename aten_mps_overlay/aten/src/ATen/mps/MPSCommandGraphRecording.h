@@ -175,8 +175,6 @@ using MPSCommandStep = std::
 void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy);
 /// Sends one call to the encoder. SET_REFRESHED_BYTES and ENCODE_OBJECT are up to the caller.
 void encodeCall(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernels, const MPSEncoderCall& call);
-void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run);
-
 
 /// Where an MPSRecordingEncoder puts what it sees.
 struct MPSKernelRecorder {
@@ -286,7 +284,6 @@ struct MPSCommandGraphRecording {
   }
 };
 
-
 /// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
 /// and go on in the next. Keeps an object until the GPU is done with all of them.
 class MPSReplayWatch {
@@ -298,8 +295,8 @@ class MPSReplayWatch {
   /// Watches the current command buffer, if it is a new one. Call it before the first step, and after each step that
   /// may have committed.
   void watchCommandBuffer();
-  /// When the current command buffer completes, keeps its error, or the one that `problem` finds, for the next call that
-  /// waits for the GPU. After watchCommandBuffer().
+  /// When the current command buffer completes, keeps its error, or the one that `problem` finds, for the next call
+  /// that waits for the GPU. After watchCommandBuffer().
   void watch(std::string (^problem)(id<MTLCommandBuffer>));
   /// Calls the block when the GPU is done with the last one.
   void afterwards(void (^block)());
@@ -314,7 +311,6 @@ class MPSReplayWatch {
   MPSRetained<id<MTLCommandBuffer>> watched_;
 };
 
-
 class MPSCommandGraphCapture;
 class MPSReplayRefreshes;
 
@@ -325,16 +321,9 @@ class MPSStepEncoder {
  public:
   /// `refreshes` are those of the steps, and `staging` is the buffer that its
   /// write() returned.
-  MPSStepEncoder(
-      MPSStream* stream,
-      MPSReplayWatch& watch,
-      const MPSReplayRefreshes& refreshes,
-      id<MTLBuffer> staging);
+  MPSStepEncoder(MPSStream* stream, MPSReplayWatch& watch, const MPSReplayRefreshes& refreshes, id<MTLBuffer> staging);
   /// Encodes to `command_buffer`, which nothing else encodes to.
-  MPSStepEncoder(
-      MPSCommandBuffer* command_buffer,
-      const MPSReplayRefreshes& refreshes,
-      id<MTLBuffer> staging);
+  MPSStepEncoder(MPSCommandBuffer* command_buffer, const MPSReplayRefreshes& refreshes, id<MTLBuffer> staging);
 
   void encode(const MPSCommandStep& step);
   /// Inside a capture: the operators of the work of the next step.
@@ -354,10 +343,7 @@ class MPSStepEncoder {
  private:
   MPSCommandBuffer* commandBuffer() const;
   id<MTLComputeCommandEncoder> computeEncoder();
-  void bindRefreshed(
-      const MPSRefreshedBytes& refreshed,
-      NSUInteger index,
-      id<MTLComputeCommandEncoder> encoder);
+  void bindRefreshed(const MPSRefreshedBytes& refreshed, NSUInteger index, id<MTLComputeCommandEncoder> encoder);
   // The step may have committed and gone on in another command buffer.
   void watchNextCommandBuffer();
 
@@ -373,23 +359,19 @@ class MPSStepEncoder {
   id<MTLBuffer> const staging_;
   // Each replay inside a capture refreshes its bytes by itself: maps those of
   // the graph to those of the capture.
-  std::unordered_map<
-      const MPSRefreshedBytes*,
-      std::shared_ptr<const MPSRefreshedBytes>>
-      refreshed_;
+  std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>> refreshed_;
 };
 
-
 class MPSReadyReplays;
-class MPSReplayRefreshes;
-class MPSStepEncoder;
 struct MPSReadyReplay;
 
 /// Encodes a recording again, and keeps the recording alive. Immutable.
 class MPSCommandGraphReplay {
  public:
   /// Keeps the next `encode_ahead` replays encoded.
-  MPSCommandGraphReplay(std::shared_ptr<const MPSCommandGraphRecording> recording, size_t encode_ahead, MPSStream* stream);
+  MPSCommandGraphReplay(std::shared_ptr<const MPSCommandGraphRecording> recording,
+                        size_t encode_ahead,
+                        MPSStream* stream);
   ~MPSCommandGraphReplay();
 
   bool isEmpty() const {

@@ -5,8 +5,8 @@
 #include <ATen/mps/MPSCommandGraphStaging.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSProfiler.h>
-#include <c10/util/env.h>
 #include <c10/util/Exception.h>
+#include <c10/util/env.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ void encodeCall(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kerne
       [encoder setBufferOffset:call.value atIndex:call.index];
       break;
     case Kind::SET_BYTES:
-      [encoder setBytes:kernels.at<void>(call) length:call.count atIndex:call.index];
+      // An empty std::vector, such as the shape of a tensor without dimensions, gave none.
+      [encoder setBytes:call.count > 0 ? kernels.at<void>(call) : nullptr length:call.count atIndex:call.index];
       break;
     case Kind::SET_REFRESHED_BYTES:
     case Kind::ENCODE_OBJECT:
@@ -87,10 +88,6 @@ void encodeCall(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kerne
       break;
     }
   }
-}
-
-void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run) {
-  encodeExecutable(run.executable.get(), command_buffer, run.inputs.get(), run.results.get());
 }
 
 } // namespace at::mps
@@ -155,16 +152,17 @@ using Kind = MPSEncoderCall::Kind;
   }
 }
 
-- (void)recordDispatch:(Kind)kind size:(MTLSize)size threadgroup:(MTLSize)threadgroup {
-  const MTLSize sizes[] = {size, threadgroup};
-  auto& call = [self record:kind object:nil];
-  call.value = [self recordData:sizes length:sizeof(sizes)];
-  [self endDispatch];
-}
-
-- (void)endDispatch {
+- (MPSEncoderCall&)recordDispatch:(Kind)kind object:(id)object {
+  auto& call = [self record:kind object:object];
   _step->dispatches++;
   _recorder->recordWork();
+  return call;
+}
+
+- (void)recordDispatch:(Kind)kind size:(MTLSize)size threadgroup:(MTLSize)threadgroup {
+  const MTLSize sizes[] = {size, threadgroup};
+  auto& call = [self recordDispatch:kind object:nil];
+  call.value = [self recordData:sizes length:sizeof(sizes)];
 }
 
 // MARK: - recorded
@@ -269,10 +267,9 @@ using Kind = MPSEncoderCall::Kind;
   [_encoder dispatchThreadgroupsWithIndirectBuffer:buffer
                               indirectBufferOffset:offset
                              threadsPerThreadgroup:threadgroup];
-  auto& call = [self record:Kind::DISPATCH_INDIRECT object:buffer];
+  auto& call = [self recordDispatch:Kind::DISPATCH_INDIRECT object:buffer];
   call.value = [self recordData:&offset length:sizeof(offset)];
   [self recordData:&threadgroup length:sizeof(threadgroup)];
-  [self endDispatch];
 }
 
 // MARK: - passed on: no effect on what the GPU computes
@@ -363,7 +360,6 @@ void MPSReplayWatch::afterwards(void (^block)()) {
     block();
   }];
 }
-
 
 MPSStepEncoder::MPSStepEncoder(MPSStream* stream,
                                MPSReplayWatch& watch,
@@ -462,7 +458,7 @@ void MPSStepEncoder::watchNextCommandBuffer() {
 }
 
 void MPSStepEncoder::operator()(const MPSGraphRunStep& run) {
-  encodeRun(commandBuffer(), run);
+  encodeExecutable(run, commandBuffer());
   if (!executablesNeverCommit()) {
     watchNextCommandBuffer();
   }
@@ -503,8 +499,9 @@ void MPSStepEncoder::operator()(const MPSStatusStep& status) {
   });
 }
 
-
-MPSCommandGraphReplay::MPSCommandGraphReplay(std::shared_ptr<const MPSCommandGraphRecording> recording, size_t encode_ahead, MPSStream* stream)
+MPSCommandGraphReplay::MPSCommandGraphReplay(std::shared_ptr<const MPSCommandGraphRecording> recording,
+                                             size_t encode_ahead,
+                                             MPSStream* stream)
     : recording_(std::move(recording)), refreshes_(std::make_unique<const MPSReplayRefreshes>(recording_->steps)) {
   for (const auto& step : recording_->steps) {
     if (!refreshes_->isInFirstBlit(step)) {
@@ -631,7 +628,9 @@ void MPSCommandGraphReplay::submitReady(MPSStream* stream, MPSReadyReplay ready)
   stream->commitAfterEarlierWork(ready.command_buffer.get());
 }
 
-void MPSCommandGraphReplay::encode(MPSStepEncoder& encoder, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
+void MPSCommandGraphReplay::encode(MPSStepEncoder& encoder,
+                                   MPSCommandBuffer* command_buffer,
+                                   id<MTLBuffer> staging) const {
   constexpr size_t steps_per_pool = 32;
   refreshes_->encodeFirstBlit(command_buffer, staging);
   for (size_t begin = 0; begin < order_.size(); begin += steps_per_pool) {

@@ -27,8 +27,7 @@ TORCH_API extern std::atomic<bool> capture_underway;
 /// True while a capture of any thread is underway. Everything that eager
 /// operators pass asks this first.
 inline bool isCaptureUnderway() {
-  return C10_UNLIKELY(
-      detail::capture_underway.load(std::memory_order_relaxed));
+  return C10_UNLIKELY(detail::capture_underway.load(std::memory_order_relaxed));
 }
 
 #ifdef __OBJC__
@@ -55,9 +54,7 @@ TORCH_API bool isCurrentStreamCapturing();
 /// Raises if what the calling thread submits becomes part of a graph: `what`
 /// names work that a graph can't repeat. The line of the program follows it,
 /// then the `cure`.
-TORCH_API void assertNotCapturing(
-    const std::string& what,
-    const std::string& cure = "");
+TORCH_API void assertNotCapturing(const std::string& what, const std::string& cure = "");
 inline void assertNotCapturing(const char* what) {
   if (isCaptureUnderway()) {
     assertNotCapturing(std::string(what));
@@ -102,9 +99,7 @@ using MPSProgramFrame = std::shared_ptr<c10::GatheredContext>;
 
 /// Lets errors name the line that led to them. Bindings of a language set what
 /// finds the line of the calling thread, and what describes a line.
-TORCH_API void setProgramLine(
-    MPSProgramFrame (*gather)(),
-    std::string (*line_of)(const MPSProgramFrame&));
+TORCH_API void setProgramLine(MPSProgramFrame (*gather)(), std::string (*line_of)(const MPSProgramFrame&));
 
 /// Null if nobody knows. Takes the interpreter's lock: hold no other one.
 MPSProgramFrame programFrame();

@@ -87,10 +87,7 @@ bool executablesNeverCommit();
 
 /// Encodes a run. One thread at a time does: Apple does not say that several may encode an executable, or one and
 /// another that it calls.
-void encodeExecutable(MPSGraphExecutable* executable,
-                      MPSCommandBuffer* command_buffer,
-                      NSArray<MPSGraphTensorData*>* inputs,
-                      NSArray<MPSGraphTensorData*>* results);
+void encodeExecutable(const MPSGraphRunStep& run, MPSCommandBuffer* command_buffer);
 
 /// Encodes the run of a graph as its executable, which is kept until the GPU is done. Encodes nothing if there is a
 /// problem. Call it on the stream's queue, with no encoder open.

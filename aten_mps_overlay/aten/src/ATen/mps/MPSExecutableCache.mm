@@ -112,10 +112,7 @@ bool executablesNeverCommit() {
   return [MPSGraphExecutableExecutionDescriptor instancesRespondToSelector:@selector(setEnableCommitAndContinue:)];
 }
 
-void encodeExecutable(MPSGraphExecutable* executable,
-                      MPSCommandBuffer* command_buffer,
-                      NSArray<MPSGraphTensorData*>* inputs,
-                      NSArray<MPSGraphTensorData*>* results) {
+void encodeExecutable(const MPSGraphRunStep& run, MPSCommandBuffer* command_buffer) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   static MPSGraphExecutableExecutionDescriptor* descriptor = [] {
@@ -125,19 +122,18 @@ void encodeExecutable(MPSGraphExecutable* executable,
     }
     return made;
   }();
-  [executable encodeToCommandBuffer:command_buffer
-                        inputsArray:inputs
-                       resultsArray:results
-                executionDescriptor:descriptor];
+  [run.executable.get() encodeToCommandBuffer:command_buffer
+                                  inputsArray:run.inputs.get()
+                                 resultsArray:run.results.get()
+                          executionDescriptor:descriptor];
 }
 
 MPSExecutableRun encodeAsExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets) {
   @autoreleasepool {
-    auto run = MPSExecutableCache::getInstance().get(
-        graph, feeds, targets, stream->device(), stream->compilationDescriptor());
+    auto run =
+        MPSExecutableCache::getInstance().get(graph, feeds, targets, stream->device(), stream->compilationDescriptor());
     if (MPSGraphExecutable* executable = run.step.executable.get()) {
-      encodeExecutable(
-          executable, stream->recordedCommandBuffer(), run.step.inputs.get(), run.step.results.get());
+      encodeExecutable(run.step, stream->recordedCommandBuffer());
       [stream->recordedCommandBuffer() addCompletedHandler:^(id<MTLCommandBuffer>) {
         (void)executable; // The cache and the recording may drop it earlier.
       }];

@@ -43,16 +43,11 @@ class MPSRecordedStepsTest : public ::testing::Test {
     const uint64_t size[] = {kLength, 1, 1};
     step.data.insert(step.data.end(), size, size + 3);
     step.data.insert(step.data.end(), size, size + 3);
-    step.calls = {
-        {Kind::SET_PIPELINE,
-         0,
-         0,
-         library->getPipelineStateForFunc("add"),
-         0},
-        {Kind::SET_BUFFER, 0, 0, from.get(), 0},
-        {Kind::SET_BUFFER, 1, 0, to.get(), 0},
-        {Kind::SET_BYTES, 2, sizeof(number), nil, 0},
-        {Kind::DISPATCH_THREADS, 0, 0, nil, 1}};
+    step.calls = {{Kind::SET_PIPELINE, 0, 0, library->getPipelineStateForFunc("add"), 0},
+                  {Kind::SET_BUFFER, 0, 0, from.get(), 0},
+                  {Kind::SET_BUFFER, 1, 0, to.get(), 0},
+                  {Kind::SET_BYTES, 2, sizeof(number), nil, 0},
+                  {Kind::DISPATCH_THREADS, 0, 0, nil, 1}};
     return step;
   }
 

@@ -26,8 +26,7 @@ class MPSAllocatorPoolTest : public ::testing::Test {
     }
     // a scalar's block is freed by a handler of the command buffer
     torch::mps::synchronize();
-    for (int i = 0;
-         i < 1000 && allocator->getCurrentAllocatedMemory() > before;
+    for (int i = 0; i < 1000 && allocator->getCurrentAllocatedMemory() > before;
          i++) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

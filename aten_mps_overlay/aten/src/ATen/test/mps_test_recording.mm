@@ -1,8 +1,8 @@
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
-#include <ATen/mps/MPSExecutableCacheStats.h>
 #include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSExecutableCacheStats.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
@@ -30,9 +30,9 @@ class MPSRecordingTest : public ::testing::Test {
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       stream->endKernelCoalescing();
       capture = std::make_unique<MPSCommandGraphCapture>(/*freeze_host_reads=*/false,
-                                                  MPSCommandGraphPool{0, 0},
-                                                  std::vector<at::Generator>{},
-                                                  /*check_input_liveness=*/false);
+                                                         MPSCommandGraphPool{0, 0},
+                                                         std::vector<at::Generator>{},
+                                                         /*check_input_liveness=*/false);
     });
     capture->recordThisThread();
     work();

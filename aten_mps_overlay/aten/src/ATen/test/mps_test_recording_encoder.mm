@@ -1,5 +1,5 @@
-#include <ATen/mps/MPSDevice.h>
 #include <ATen/mps/MPSCommandGraphRecording.h>
+#include <ATen/mps/MPSDevice.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>

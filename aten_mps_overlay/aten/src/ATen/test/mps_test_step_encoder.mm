@@ -79,7 +79,7 @@ TEST_F(MPSStepEncoderTest, RefreshesAreWrittenForEachReplay) {
   auto second = std::make_shared<Counting>();
   second->count = 10;
   const std::deque<MPSCommandStep> steps = {MPSHostRefreshStep{second, late, kBytes},
-                                             MPSHostRefreshStep{first, early, kBytes, 0, /*owns_destination=*/true}};
+                                            MPSHostRefreshStep{first, early, kBytes, 0, /*owns_destination=*/true}};
   const MPSReplayRefreshes refreshes(steps);
   EXPECT_FALSE(refreshes.isInFirstBlit(steps[0]));
   EXPECT_TRUE(refreshes.isInFirstBlit(steps[1]));

@@ -2,8 +2,8 @@
 #include <torch/torch.h>
 
 #include <ATen/ThreadLocalState.h>
-#include <ATen/mps/MPSStream.h>
 #include <ATen/mps/MPSCommandGraphCapture.h>
+#include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
