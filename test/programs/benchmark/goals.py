@@ -184,16 +184,21 @@ def _encoder_calls(rows: Rows, _device: Device) -> Value:
     return Value(worst, f"{name}; {sum(value > 1 for value in ratios.values())} of {len(ratios)} above 1")
 
 
+def _count(call: str, run: Callable[[], object]) -> int:
+    """How often a run on an idle simulator makes a call."""
+    torch.mps.synchronize()
+    mps_simulator.reset_counters()
+    run()
+    return mps_simulator.counters().get(call, 0)
+
+
 @torch.no_grad()
 def _use_resource(_rows: Rows, device: Device) -> Value:
     x = torch.zeros(64, device="mps")
     indices = [torch.arange(8, device="mps") for _ in range(1_600)]
     with device.measuring():
         replay = capture(Case(lambda: tuple(x[index] for index in indices)[-1:]))
-        torch.mps.synchronize()
-        mps_simulator.reset_counters()
-        replay.run()
-        return Value(mps_simulator.counters().get("-[MTLComputeCommandEncoder useResource:usage:]", 0))
+        return Value(_count("-[MTLComputeCommandEncoder useResource:usage:]", replay.run))
 
 
 @torch.no_grad()
@@ -202,13 +207,14 @@ def _command_buffers(_rows: Rows, device: Device) -> Value:
     x, total = torch.zeros(64, device="mps"), torch.zeros(64, device="mps")
     with device.measuring():
         replay = capture(Case(lambda: ((x * 2 + 1).relu(),)))
-        torch.mps.synchronize()
-        mps_simulator.reset_counters()
-        for i in range(50):
-            x.fill_(i)
-            replay.run()
-            total.add_(replay.outputs[0])
-        return Value(mps_simulator.counters().get("-[MTLCommandBuffer commit]", 0) / 50)
+
+        def loop() -> None:
+            for i in range(50):
+                x.fill_(i)
+                replay.run()
+                total.add_(replay.outputs[0])
+
+        return Value(_count("-[MTLCommandBuffer commit]", loop) / 50)
 
 
 @cache

@@ -65,7 +65,7 @@ def encoder_calls(calls: Counter[str]) -> dict[str, int]:
 
 def gathered(count: int) -> Callable[[], object]:
     """Kernels with argument buffers, each of which declares resources."""
-    x = torch.arange(64.0, device="mps")
+    x = torch.arange(128.0, device="mps")
     rows = [torch.arange(8, device="mps") + i for i in range(count)]
     return lambda: [x[row] for row in rows]
 
