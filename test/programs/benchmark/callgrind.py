@@ -57,7 +57,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] = {}) -> dict[str
         fixed = {_LIBRARY: library, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
         done = subprocess.run(words, env={**os.environ, **fixed, **environment}, capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed under callgrind: {done.stderr.strip().splitlines()[-1]}")
+            said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("==")]
+            raise RuntimeError(f"{' '.join(command)} failed under callgrind: {''.join(said[-1:])}")
         counts: dict[str, Counts] = {}
         # a dump has a file for each thread; the main thread is the first
         for path in Path(folder).glob("counts.*-01"):

@@ -103,7 +103,6 @@ def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
     made.aim(FAR, 7.0)
     for _ in range(replays):
         graph.replay()
-    made.aim(3, 8.0)
     errors = errors_until_quiet(lambda: WAITS[how](made))
     assert sum(REPLAYS_ERROR in error for error in errors) == 1
     assert all("kernel 'put' wrote beyond the end of the buffer" in error for error in errors)
@@ -111,6 +110,8 @@ def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
     errors = errors_until_quiet(torch.mps.synchronize)
     assert not any(REPLAYS_ERROR in error for error in errors)
 
+    # A fault ends its command buffer, as in eager, so what is enqueued before the wait may be lost.
+    made.aim(3, 8.0)
     graph.replay()
     assert doubled[:4].tolist() == [0.0, 10.0, 12.0, 16.0]
     assert made.out[:4].tolist() == [0.0, 5.0, 6.0, 8.0]
@@ -141,10 +142,9 @@ def test_fault_in_a_capture(made: World) -> None:
 
 
 def test_fault_of_eager_work_before_a_replay(made: World) -> None:
-    """21: that was not committed yet is not the replay's."""
+    """21: the message names both where they share a command buffer, and the replay is lost, not wrong."""
     x = torch.ones(16, device="mps")
     graph, y = captured(lambda: x + 1)
-    # Several times: an operator commits now and then by itself.
     for value in range(4):
         x.fill_(value)
         y.zero_()
@@ -153,8 +153,8 @@ def test_fault_of_eager_work_before_a_replay(made: World) -> None:
         made.put()
         graph.replay()
         errors = errors_until_quiet(torch.mps.synchronize)
-        assert errors
-        assert not any(REPLAYS_ERROR in error for error in errors)
+        assert sum(REPLAYS_ERROR + " in the replay or in work around it" in error for error in errors) == 1
+        graph.replay()
         assert y.tolist() == [value + 1.0] * 16
 
 

@@ -23,6 +23,7 @@ NOT_SHOWN = {
     "out of memory for the": "a few bytes for which Metal has no memory",
     "torch.mps graph replay: out of memory": "the same",
     "an MPSGraphExecutable committed work": "only executables that may commit do: the mutant ahead-executables-commit",
+    "Move the operator out of the capture.": "no operator of the base fails to compile; mps_test_recording.mm does",
     "could not be ended while its graph was destroyed": "ending a capture does not fail on the simulator",
     "', which a graph does not record": "no operator does; test_encoder_state.py does without one",
     "random numbers were drawn in a way that a replay can't repeat": "no operator of the base draws so",

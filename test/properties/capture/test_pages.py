@@ -19,12 +19,13 @@ CHECKOUT = ROOT / "build" / "pytorch"
 OVERLAY = ROOT / "aten_mps_overlay"
 
 FOLDERS = (OVERLAY / "test", ROOT / "test")
-PROMISES = range(1, 46)
+# Number 26 was that of linked replay, which is gone.
+PROMISES = [*range(1, 26), *range(27, 47)]
 
 
 def test_page_has_every_promise_with_a_test_of_it() -> None:
     rows = re.findall(r"^\| (\d+) \|.*\| `([\w.]+)::(\w+)` \|$", INTERNALS, re.M)
-    assert [int(number) for number, _, _ in rows] == list(PROMISES)
+    assert [int(number) for number, _, _ in rows] == PROMISES
     texts = {path.name: path.read_text() for folder in FOLDERS for path in folder.rglob("test_*.py")}
     assert [(file, test) for _, file, test in rows if f"def {test}(" not in texts.get(file, "")] == []
 

@@ -105,7 +105,7 @@ def check_graph(program: Path, fault: tuple[str, str] = ("", ""), repeats: int =
     assert run[3] == "inputs: float32[8, 8], float32[8, 8]\nresults: float32[8, 8]"
     assert (
         kernel[3].startswith("threads: 64 × 1 × 1\n")
-        and run[4] == "reads b0b0\nwrites b1"
+        and run[4] == ""  # Metal does not tell the buffers of an MPSGraphTensorData
         and kernel[4] == "binds b0b1"
         and found["memory"] == "256 B, kept"
     )

@@ -37,12 +37,12 @@ def test_instructions_of_a_programs_parts_are_counted(tmp_path: Path) -> None:
     program.write_text(_PROGRAM)
     counts = callgrind.run([sys.executable, str(program), str(Path(callgrind.__file__).parents[1])])
     assert set(counts) == {"few", "many"}
-    assert 10 < (counts["many"]["Ir"] - counts["few"]["Ir"]) / 10_000 < 200
+    assert 10 < (counts["many"]["Ir"] - counts["few"]["Ir"]) / 10_000 < 1_000
     assert counts["few"]["I1mr"] > 0
 
 
 def test_a_program_that_fails_under_callgrind_is_named() -> None:
-    with pytest.raises(RuntimeError, match="failed under callgrind: SystemExit: lost|failed under callgrind: lost"):
+    with pytest.raises(RuntimeError, match="failed under callgrind: lost"):
         callgrind.run([sys.executable, "-c", "raise SystemExit('lost')"])
 
 

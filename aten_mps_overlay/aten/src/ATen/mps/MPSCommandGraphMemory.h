@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -40,6 +41,9 @@ class CaptureArena {
   /// Returns false when there is none to be had.
   bool grow(size_t size, size_t limit, MTLResourceOptions options);
   void free(id<MTLBuffer> buffer);
+  /// Releases the buffers that were given back. Recorded steps retain those
+  /// that they use.
+  void dropIdle();
   /// Releases the heaps that have no buffer in use.
   void trim();
 
@@ -76,6 +80,9 @@ class CaptureArena {
   const id<MTLDevice> device_;
   std::list<Segment> segments_;
   std::unordered_map<const void*, Place> places_;
+  // Buffers that were given back, by segment, offset and size. A capture that
+  // gets the same range again gets the same object, as in eager.
+  std::map<std::tuple<Segment*, size_t, size_t>, id<MTLBuffer>> idle_;
   size_t used_ = 0;
   size_t reserved_ = 0;
 };

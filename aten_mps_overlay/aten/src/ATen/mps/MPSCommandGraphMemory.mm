@@ -56,7 +56,9 @@ id<MTLBuffer> CaptureArena::allocate(size_t size, size_t alignment, MTLResourceO
     size_t offset = 0;
     if (segment.options == options && segment.is_for_small == (size <= kLargestSmall) &&
         take(segment, size, alignment, offset)) {
-      id<MTLBuffer> buffer = [segment.heap newBufferWithLength:size options:options offset:offset];
+      const auto idle = idle_.extract(std::make_tuple(&segment, offset, size));
+      id<MTLBuffer> buffer =
+          idle ? idle.mapped() : [segment.heap newBufferWithLength:size options:options offset:offset];
       TORCH_INTERNAL_ASSERT(buffer);
       places_[buffer] = {&segment, offset, size};
       segment.used += size;
@@ -97,13 +99,12 @@ bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
   return false;
 }
 
-// Recorded steps retain the buffers that they use, so the arena releases its own reference.
 void CaptureArena::free(id<MTLBuffer> buffer) {
   const auto place = places_.find(buffer);
   TORCH_INTERNAL_ASSERT(place != places_.end());
   const auto [segment, offset, size] = place->second;
   places_.erase(place);
-  [buffer release];
+  idle_[{segment, offset, size}] = buffer;
   segment->used -= size;
   used_ -= size;
   auto& holes = segment->holes;
@@ -123,7 +124,15 @@ void CaptureArena::free(id<MTLBuffer> buffer) {
   }
 }
 
+void CaptureArena::dropIdle() {
+  for (const auto& [range, buffer] : idle_) {
+    [buffer release];
+  }
+  idle_.clear();
+}
+
 void CaptureArena::trim() {
+  dropIdle();
   segments_.remove_if([](const Segment& segment) {
     if (segment.used == 0) {
       [segment.heap release];
