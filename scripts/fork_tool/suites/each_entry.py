@@ -44,12 +44,13 @@ class Outcome:
 
 
 def own_tests(entry: Entry) -> list[str]:
-    """The tests that a patch brings, in Python and in C++, as paths below the checkout."""
-    return [path for path in entry.overlay if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
+    """The tests that a patch brings or changes, in Python and in C++, as paths below the checkout."""
+    paths = (*entry.overlay, *(file.path for file in entry.files()))
+    return [path for path in paths if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
 
 
 def _is_python(path: str) -> bool:
-    return PurePosixPath(path).match("test/test_*.py")
+    return PurePosixPath(path).match("test/test_mps_*.py")
 
 
 def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:

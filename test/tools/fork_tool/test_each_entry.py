@@ -66,6 +66,14 @@ def test_entry_of_a_later_group_stands_on_the_first_one(series: tuple[Workshop, 
     assert done[0] == "build simulator-patches, without the second's test"
 
 
+def test_tests_that_a_patch_changes_are_its_own(series: tuple[Workshop, list[str]]) -> None:
+    shop, done = series
+    shop.commit("[MPS] Third\n\nWhy.\n\nPatch: third", {OWN_TEST: "another test\n"})
+    shop.good("refresh")
+    shop.good("test-patches", "--patch", "third")
+    assert "third, own tests in build/pytorch-patches/test: test_mps_second.py" in done
+
+
 def test_one_entry(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
     shop.good("test-patches", "--patch", "recorder")
