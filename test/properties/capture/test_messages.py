@@ -15,7 +15,7 @@ MESSAGES = tuple(
 
 # Where C++ says something to the user. The words follow as string literals, with values between them.
 CALL = re.compile(
-    r"\b(?:TORCH_CHECK(?:_VALUE|_TYPE)?|TORCH_WARN|assertNotCapturing|assertNotDrawnInCapture|refuse)\s*\(|refusal_? =\s|error =\s"
+    r"\b(?:TORCH_CHECK(?:_VALUE|_TYPE)?|TORCH_WARN|assertNotCapturing|assertNotDrawnInCapture|raiseInCapture|refuse)\s*\(|refusal_? =\s|error =\s"
 )
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # What no program brings about here.

@@ -696,7 +696,9 @@ bool MPSHostSourceGuard::begin(const TensorBase& given, const TensorBase& source
   if (const MPSCaptureLock capture; capture) {
     problem = capture->hostComputations().useSource(given);
   }
-  TORCH_CHECK(problem.empty(), "torch.mps graph capture: ", problem, ".");
+  if (!problem.empty()) {
+    raiseInCapture(problem + ".");
+  }
   setHostSource(std::make_shared<MPSHostSource>(given, source));
   return true;
 }
@@ -705,13 +707,19 @@ void MPSHostSourceGuard::end() {
   setHostSource(nullptr);
 }
 
+void raiseInCapture(const std::string& message) {
+  if (const MPSCaptureLock capture; capture) {
+    capture->refuseAt(message.substr(0, message.size() - 1)); // finish() adds the period
+    TORCH_CHECK(false, "torch.mps graph capture: ", message);
+  }
+}
+
 void assertNotCapturing(const std::string& what, const std::string& cure) {
   if (isCurrentStreamCapturing()) {
     const auto line = programLine();
-    if (cure.empty()) {
-      TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
-    }
-    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : ", at " + line, ". ", cure);
+    const auto message = cure.empty() ? c10::str(what, line.empty() ? line : " That was at " + line + ".")
+                                      : c10::str(what, line.empty() ? line : ", at " + line, ". ", cure);
+    raiseInCapture(message);
   }
 }
 
@@ -728,34 +736,32 @@ void refuseRawCommandBuffer() {
 }
 
 void MPSHostReadGuard::begin(const TensorBase& tensor) {
-  bool is_captured = false;
-  bool is_refused = false;
+  if (!isCurrentStreamCapturing()) {
+    return;
+  }
+  const auto read = c10::str(
+      "the host read device data: the ", tensor.scalar_type(), " tensor of shape ", tensor.sizes(), inOperator());
+  bool is_frozen = false;
   bool is_first = false;
-  {
-    const MPSCaptureLock capture;
-    is_captured = static_cast<bool>(capture);
-    is_refused = is_captured && !capture->freezesHostReads();
-    is_first = is_captured && !is_refused && capture->isFirstHostRead();
+  if (const MPSCaptureLock capture; capture) {
+    is_frozen = capture->freezesHostReads();
+    is_first = is_frozen && capture->isFirstHostRead();
   }
-  if (is_refused || is_first) {
+  if (!is_frozen) {
+    assertNotCapturing(read,
+                       "A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a "
+                       "condition, ...) out of the capture, or pass freeze_host_reads=True to fix the value.");
+    return;
+  }
+  if (is_first) {
     const auto line = programLine();
-    const auto read = c10::str("torch.mps graph capture: the host read device data: the ",
-                               tensor.scalar_type(),
-                               " tensor of shape ",
-                               tensor.sizes(),
-                               inOperator(),
-                               line.empty() ? line : ", at " + line);
-    TORCH_CHECK(
-        !is_refused,
-        read,
-        ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
-        "out of the capture, or pass freeze_host_reads=True to fix the value.");
     TORCH_WARN(
-        read, ". With freeze_host_reads=True every replay uses the value of the capture. Later reads give no warning.");
+        "torch.mps graph capture: ",
+        read,
+        line.empty() ? line : ", at " + line,
+        ". With freeze_host_reads=True every replay uses the value of the capture. Later reads give no warning.");
   }
-  if (is_captured) {
-    pause_.emplace();
-  }
+  pause_.emplace();
 }
 
 } // namespace at::mps

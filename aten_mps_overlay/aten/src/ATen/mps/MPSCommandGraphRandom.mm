@@ -12,13 +12,19 @@ namespace at::mps {
 
 static constexpr size_t kStateLength = detail::PHILOX_STATE_N * sizeof(uint32_t);
 
-static void checkRegistered(const MPSCommandGraphCapture& capture, const GeneratorImpl* generator) {
-  TORCH_CHECK(
-      capture.isRegistered(generator),
-      "torch.mps graph capture: random numbers were drawn from an unregistered generator",
-      inOperator(),
-      ", so replays could not continue its sequence. Call graph.register_generator_state(generator) before the capture, "
-      "or use the default generator.");
+static bool isUnregistered(const GeneratorImpl* generator) {
+  const MPSCaptureLock capture;
+  return capture && !capture->isRegistered(generator);
+}
+
+static void checkRegistered(const GeneratorImpl* generator) {
+  if (isUnregistered(generator)) {
+    raiseInCapture(
+        c10::str("random numbers were drawn from an unregistered generator",
+                 inOperator(),
+                 ", so replays could not continue its sequence. Call "
+                 "graph.register_generator_state(generator) before the capture, or use the default generator."));
+  }
 }
 
 namespace {
@@ -49,10 +55,7 @@ class RandomDraw final : public MPSHostRefresh {
 
   void check() const override {
     // a replay inside the capture of another graph becomes part of that one
-    const MPSCaptureLock capture;
-    if (capture) {
-      checkRegistered(*capture, generator_.unsafeGetGeneratorImpl());
-    }
+    checkRegistered(generator_.unsafeGetGeneratorImpl());
   }
 
   void write(void* bytes) override {
@@ -74,21 +77,17 @@ static void drawState(MPSGeneratorImpl& generator, void* bytes) {
 }
 
 void checkDrawInCapture(const MPSGeneratorImpl& generator) {
+  checkRegistered(&generator);
   const MPSCaptureLock capture;
-  if (capture) {
-    checkRegistered(*capture, &generator);
-    if (!draws_again) {
-      capture->countDraws(1);
-    }
+  if (capture && !draws_again) {
+    capture->countDraws(1);
   }
 }
 
 void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
-  const MPSCaptureLock capture;
-  TORCH_CHECK(!capture || !capture->isRegistered(&generator),
-              "torch.mps graph capture: ",
-              what,
-              ", which a replay would not do. Do it before the capture.");
+  if (isCurrentStreamCapturing() && !isUnregistered(&generator)) {
+    raiseInCapture(c10::str(what, ", which a replay would not do. Do it before the capture."));
+  }
 }
 
 MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
@@ -116,19 +115,14 @@ static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) 
 }
 
 void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
-  const MPSCaptureLock capture;
-  if (!capture || draws_again) {
-    return;
-  }
   const auto now = seedAndOffset(generator);
-  if (next_offset == now[1]) {
+  if (!isCurrentStreamCapturing() || draws_again || next_offset == now[1]) {
     return;
   }
-  checkRegistered(*capture, &generator);
-  TORCH_CHECK(
-      next_offset > now[1],
-      "torch.mps graph capture: a generator was given an earlier offset, which a replay would not do. Do it before the "
-      "capture.");
+  checkRegistered(&generator);
+  if (next_offset < now[1]) {
+    raiseInCapture("a generator was given an earlier offset, which a replay would not do. Do it before the capture.");
+  }
   const uint64_t advance = next_offset - now[1];
   auto draw = std::make_shared<RandomDraw>(&generator, [advance](MPSGeneratorImpl& drawn, void* bytes) {
     const auto state = seedAndOffset(drawn);
@@ -136,7 +130,9 @@ void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
     drawn.set_offset(state[1] + advance);
   });
   const auto* first = reinterpret_cast<const uint8_t*>(now.data());
-  capture->refreshBytes({first, first + sizeof(now)}, std::move(draw));
+  if (const MPSCaptureLock capture; capture) {
+    capture->refreshBytes({first, first + sizeof(now)}, std::move(draw));
+  }
 }
 
 } // namespace at::mps

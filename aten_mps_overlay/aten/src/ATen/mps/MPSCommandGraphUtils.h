@@ -51,9 +51,13 @@ using MPSCommandGraphPool = std::pair<uint64_t, uint64_t>;
 /// True if what the calling thread submits becomes part of a graph.
 TORCH_API bool isCurrentStreamCapturing();
 
-/// Raises if what the calling thread submits becomes part of a graph: `what`
-/// names work that a graph can't repeat. The line of the program follows it,
-/// then the `cure`.
+/// Raises the message if what the calling thread submits becomes part of a
+/// graph. The capture then fails even if the block catches the error, because
+/// the block may go on otherwise than eager would.
+TORCH_API void raiseInCapture(const std::string& message);
+
+/// The same: `what` names work that a graph can't repeat. The line of the
+/// program follows it, then the `cure`.
 TORCH_API void assertNotCapturing(const std::string& what, const std::string& cure = "");
 inline void assertNotCapturing(const char* what) {
   if (isCaptureUnderway()) {
