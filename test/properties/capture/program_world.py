@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from memory import allocated, falls_to, Peak
 from program_scope import run_step, Scope, Tape
-from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
+from tensor_programs import Block, CAUGHT, CONTROLS, ENDINGS, Interruption, MISUSES, Program, REFUSALS, Step
 from torch import mps, Tensor
 
 
@@ -105,8 +105,8 @@ class World:
             for graph in scope.tape.once(lambda: self._chain(i)) * (1 + j % 3):
                 self.replay(graph)
         elif name == "refused":
-            refusal = sorted(REFUSALS)[(i + 16 * j) % len(REFUSALS)]
-            scope.tape.once(lambda: None if scope.reads and refusal in READS else self.see_refused(refusal))
+            misuse = sorted(MISUSES)[(i + 16 * j) % len(MISUSES)]
+            scope.tape.once(lambda: self.see_refused(misuse))
         elif name in CONTROLS:
             scope.tape.once(lambda: self._control(name, i))
         elif name == "hosts":
@@ -231,7 +231,9 @@ class World:
         if name == "moved":
             victim.add_(1)
             victim.data = torch.ones(2, device="mps")
-        elif name and not (block.frozen and name in READS):
+        elif name.startswith(CAUGHT) and not block.is_allowed:
+            self.see_refused(name.removeprefix(CAUGHT))
+        elif name and not block.is_allowed:
             self.refuse(name)
 
     # what graphs do otherwise
@@ -241,7 +243,7 @@ class World:
         before = allocated()
         with Peak() as peak:
             yield
-        if block.ending == "moved":
+        if block.fails_at_the_end:
             raise RuntimeError(block.ending)
         if block.pool == 0:
             held = max(0, allocated() - before)
@@ -330,7 +332,7 @@ class GraphWorld(World):
 
     def refuse(self, name: str) -> None:
         assert self.underway
-        REFUSALS[name](self.scope.parameter.detach(), self.underway.work)
+        {**REFUSALS, **MISUSES}[name](self.scope.parameter.detach(), self.underway.work)
         raise AssertionError(f"{name} was not refused")
 
     def see_refused(self, name: str) -> None:

@@ -32,15 +32,18 @@ READS: dict[str, Refusal] = {
     "unique": lambda a, graph: torch.unique(a.float()),
     "nonzero": lambda a, graph: a.nonzero(),
 }
-# They raise before anything is done, and a block that catches that goes on.
+# They raise before anything is done, and the capture fails even if the block catches that.
 REFUSALS: dict[str, Refusal] = {
     **READS,
-    "misuse": lambda a, graph: torch.mm(*[torch.ones(2, 3, device="mps")] * 2),
     "fallback": lambda a, graph: torch.linalg.svd(torch.ones(2, 2, device="mps")),
     "unregistered": lambda a, graph: torch.rand(3, device="mps", generator=torch.Generator("mps")),
     "seed": lambda a, graph: mps.manual_seed(3),
     "state": lambda a, graph: mps.set_rng_state(mps.get_rng_state()),
     "event": lambda a, graph: mps.Event().record(),
+}
+# They raise and change nothing. A block that catches that goes on.
+MISUSES: dict[str, Refusal] = {
+    "misuse": lambda a, graph: torch.mm(*[torch.ones(2, 3, device="mps")] * 2),
     "profiler": lambda a, graph: mps.profiler.start(),
     "nested": lambda a, graph: mps.MPSGraph().capture_begin(),
     "again": lambda a, graph: graph.capture_begin(),
@@ -48,12 +51,13 @@ REFUSALS: dict[str, Refusal] = {
     "reset": lambda a, graph: graph.reset(),
     "registration": lambda a, graph: graph.register_generator_state(torch.Generator("mps")),
 }
-# With the exception that leaves the block. "moved" is found out when the capture ends.
+CAUGHT = "caught "
+# With the exception that leaves the block. "moved" and what the block catches are told when the capture ends.
 ENDINGS: dict[str, type[BaseException]] = {
     "own": Interruption,
     "interrupt": KeyboardInterrupt,
     "moved": RuntimeError,
-    **dict.fromkeys(REFUSALS, RuntimeError),
+    **dict.fromkeys([*REFUSALS, *MISUSES, *(CAUGHT + name for name in REFUSALS)], RuntimeError),
 }
 
 
@@ -69,6 +73,15 @@ class Block:
     ending: str = ""
     # after the exception, nothing is kept of what the block did to the names
     undone: bool = False
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether what would end it runs, since the capture freezes host reads."""
+        return self.frozen and self.ending.removeprefix(CAUGHT) in READS
+
+    @property
+    def fails_at_the_end(self) -> bool:
+        return self.ending == "moved" or (self.ending.startswith(CAUGHT) and not self.is_allowed)
 
 
 Action = Step | Block

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from memory import allocated, returns_to
 from program_scope import Scope
 from program_world import Graph, GraphWorld, World
-from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
+from tensor_programs import Block, ENDINGS, MISUSES, OTHERS, Program, programs, Step, TENSORS
 from torch import mps
 
 pytestmark = [
@@ -97,11 +97,11 @@ def test_each_ending(ending: str, undone: bool) -> None:
     assert world.raised == 2
 
 
-@pytest.mark.parametrize("name", REFUSALS)
-def test_each_refusal(name: str) -> None:
+@pytest.mark.parametrize("name", MISUSES)
+def test_each_misuse(name: str) -> None:
     """A block that catches it goes on."""
-    # a step names a refusal by two digits
-    j, i = divmod(sorted(REFUSALS).index(name), 16)
+    # a step names a misuse by two digits
+    j, i = divmod(sorted(MISUSES).index(name), 16)
     steps: tuple[Step, ...] = (("add_", 0, 1), ("refused", i, j), ("rand", 0, 1), ("scratch", 1, 0))
     check([Block(steps), *REPLAYS, Block(steps, pool=1), *REPLAYS])
 
