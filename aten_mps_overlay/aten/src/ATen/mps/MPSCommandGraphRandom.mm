@@ -77,6 +77,9 @@ static void drawState(MPSGeneratorImpl& generator, void* bytes) {
 }
 
 void checkDrawInCapture(const MPSGeneratorImpl& generator) {
+  if (!isCaptureUnderway()) {
+    return;
+  }
   checkRegistered(&generator);
   const MPSCaptureLock capture;
   if (capture && !draws_again) {
@@ -115,8 +118,11 @@ static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) 
 }
 
 void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
+  if (!isCurrentStreamCapturing() || draws_again) {
+    return;
+  }
   const auto now = seedAndOffset(generator);
-  if (!isCurrentStreamCapturing() || draws_again || next_offset == now[1]) {
+  if (next_offset == now[1]) {
     return;
   }
   checkRegistered(&generator);
