@@ -231,10 +231,9 @@ class World:
         if name == "moved":
             victim.add_(1)
             victim.data = torch.ones(2, device="mps")
-        elif name.startswith(CAUGHT) and not block.is_allowed:
-            self.see_refused(name.removeprefix(CAUGHT))
         elif name and not block.is_allowed:
-            self.refuse(name)
+            end = self.see_refused if name.startswith(CAUGHT) else self.refuse
+            end(name.removeprefix(CAUGHT))
 
     # what graphs do otherwise
 
