@@ -1350,7 +1350,7 @@ class TestLife(GraphTestCase):
         x = torch.ones(32, 32, device="mps")
         scale = torch.full((32, 32), 3.0, device="mps")
         graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
+        with torch.mps.graph(graph, check_input_liveness=False):
             y = x * scale
         kept = x.nbytes + scale.nbytes
         before = self.stable_memory_level()
@@ -1566,7 +1566,7 @@ class TestLife(GraphTestCase):
         x = torch.randn(3, 4, device="mps")
         layer(x).sum().backward()
         reading, inside = torch.mps.MPSGraph(), torch.mps.MPSGraph()
-        with torch.mps.graph(reading):
+        with torch.mps.graph(reading, check_input_liveness=False):
             norm = layer(x).detach() + layer.weight.grad.norm()
         layer.zero_grad()
         reading.replay()
@@ -1586,7 +1586,7 @@ class TestLife(GraphTestCase):
         x = torch.ones(4, device="mps")
         held = [torch.full((4,), 2.0, device="mps")]
         graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
+        with torch.mps.graph(graph, check_input_liveness=False):
             y = x * held.pop().data
             z = (x + 1).data * 3
         self.check_filled(graph, x, 5, y, 10.0)
@@ -1644,6 +1644,35 @@ class TestLife(GraphTestCase):
         else:
             graph.replay()
         torch.mps.graph_reset()
+
+    def test_state_that_the_block_replaces_raises(self):
+        """Eager would read the new tensor, and a replay the old one."""
+        state = {"h": torch.zeros(2, device="mps")}
+        x = torch.ones(2, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            state["h"] = torch.tanh(state["h"] + x)
+        with self.assertRaisesRegex(
+            RuntimeError, r"aten::add at .* is gone: .* new tensor"
+        ):
+            graph.replay()
+
+    def test_memory_of_another_graph_may_go(self):
+        """Its replay writes the memory, which the program need not have."""
+        x = torch.ones(4, device="mps")
+        first, second = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        with torch.mps.graph(first):
+            between = x * 2
+        with torch.mps.graph(second, pool=first.pool()):
+            y = between + 1
+        del between
+        gc.collect()
+        for value in (3.0, 4.0):
+            x.fill_(value)
+            y.zero_()
+            first.replay()
+            second.replay()
+            self.assertEqual(y.cpu(), torch.full((4,), 2 * value + 1))
 
     def test_what_the_block_made_may_go(self):
         """Check_input_liveness is about what existed before."""

@@ -343,15 +343,15 @@ class TestReplayMessages(MessageTestCase):
     def test_input_that_is_gone(self):
         x = torch.ones(2, 3, device="mps")
         graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph, check_input_liveness=True):
+        with torch.mps.graph(graph):
             x + 1
         del x
         self.assert_fails(
             graph.replay,
             """torch.mps graph replay: the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at
-            FILE:LINE (test_input_that_is_gone), is gone. It existed before the capture, which was begun with
-            check_input_liveness=True: keep a reference to each input
-            and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.""",
+            FILE:LINE (test_input_that_is_gone), is gone: the program dropped it or replaced it by a new tensor, which a
+            replay does not read. Write new values in place (copy_(), fill_(), ...), or capture again. If its values are to
+            stay as they are, keep the tensor, or capture with check_input_liveness=False.""",
         )
 
     def test_replaced_gradient(self):
@@ -474,8 +474,8 @@ class TestReplayMessages(MessageTestCase):
         optimizer.load_state_dict(optimizer.state_dict())
         self.assert_fails(
             graph.replay,
-            """torch.mps graph replay: the state of SGD was replaced after the capture, as load_state_dict() does, and a
-            replay would update the old one. Capture again.""",
+            """torch.mps graph replay: the state of SGD was replaced or cleared after the capture, as load_state_dict()
+            does, and a replay would update the old one. Capture again.""",
         )
 
     def test_status(self):

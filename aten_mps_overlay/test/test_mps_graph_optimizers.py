@@ -3,6 +3,7 @@
 """Cases for optimizers in torch.mps graphs: a replayed step does what the next step of eager would, or step() raised in
 the capture."""
 
+import copy
 import unittest
 
 import torch
@@ -181,6 +182,46 @@ class TestOptimizers(TestCase):
         self.assertEqual(weight.cpu(), before)
         optimizer.step()
         self.assertNotEqual(weight.cpu(), before)
+
+    @parametrize(
+        "change", ["in_place", "new", "new_and_kept", "none", "another", "state"]
+    )
+    def test_gradients_of_a_step_alone(self, change):
+        """A graph without a backward pass reads the gradients that it was captured with."""
+        weights = [torch.nn.Parameter(torch.ones(4, device="mps")) for _ in range(2)]
+        optimizer = torch.optim.Adam(weights, lr=0.1, capturable=True)
+        weights[0].grad = torch.ones(4, device="mps")
+        optimizer.step()
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            optimizer.step()
+        kept = weights[0].grad if change == "new_and_kept" else None
+        if change == "in_place":
+            weights[0].grad.fill_(-2)
+        elif change == "another":
+            weights[1].grad = torch.ones(4, device="mps")
+        elif change == "state":
+            optimizer.state.clear()
+        else:
+            optimizer.zero_grad()
+            if change != "none":
+                (weights[0] * 3).sum().backward()
+        if change == "in_place":
+            twin = copy.deepcopy(optimizer)
+            copied = twin.param_groups[0]["params"][0]
+            copied.grad = weights[0].grad.clone()
+            graph.replay()
+            twin.step()
+            self.assertEqual(weights[0].cpu(), copied.cpu(), **EXACT)
+        else:
+            with self.assertRaisesRegex(
+                RuntimeError,
+                "state of Adam was replaced or cleared"
+                if change == "state"
+                else r"Adam.step\(\) was captured without a backward pass.*shape \[4\]",
+            ):
+                graph.replay()
+        del kept
 
     def test_parameters_on_the_cpu(self):
         """They are none of the graph's business."""

@@ -1,7 +1,7 @@
 r"""Steps of optimizers in captures: a replay repeats one with the numbers that the optimizer had then."""
 
 import weakref
-from typing import Any, Dict, Iterator, NoReturn, Optional, Tuple, TYPE_CHECKING
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple, TYPE_CHECKING
 
 import torch
 
@@ -37,6 +37,8 @@ class CapturedStep:
         self.numbers = [_numbers_of(group) for group in optimizer.param_groups]
         self.counts = [len(group["params"]) for group in optimizer.param_groups]
         self.state = optimizer.state
+        self.state_size = 0
+        self.gradients = _gradients_of(optimizer)
         self.before: Dict[Any, Any] = dict(_entries_of(optimizer))
 
     def end(self, optimizer: "Optimizer") -> None:
@@ -54,6 +56,7 @@ class CapturedStep:
             elif version != old_version or not _is_same(value, old):
                 _refuse_count(optimizer)
         self.before.clear()
+        self.state_size = len(self.state)
         graphs._keep_steps([self])
 
     def check(self) -> None:
@@ -62,10 +65,10 @@ class CapturedStep:
         if optimizer is None:
             return
         name = type(optimizer).__name__
-        if optimizer.state is not self.state:
+        if optimizer.state is not self.state or len(self.state) != self.state_size:
             raise RuntimeError(
-                f"torch.mps graph replay: the state of {name} was replaced after the capture, as load_state_dict() does, "
-                "and a replay would update the old one. Capture again."
+                f"torch.mps graph replay: the state of {name} was replaced or cleared after the capture, as "
+                "load_state_dict() does, and a replay would update the old one. Capture again."
             )
         counts = [len(group["params"]) for group in optimizer.param_groups]
         if counts != self.counts:
@@ -73,6 +76,14 @@ class CapturedStep:
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
+        for of_parameter, of_gradient in self.gradients:
+            parameter = of_parameter()
+            if parameter is not None and not _is_target(parameter.grad, of_gradient):
+                raise RuntimeError(
+                    f"torch.mps graph replay: {name}.step() was captured without a backward pass, and the .grad of the "
+                    f"parameter of shape {list(parameter.shape)} is not the tensor of the capture, as after zero_grad() "
+                    "and backward(). Call zero_grad(set_to_none=False), or capture the backward pass, too."
+                )
         for i, key, old, now in self._changed_numbers(optimizer):
             raise RuntimeError(
                 f"torch.mps graph replay: param_groups[{i}][{key!r}] of {name} was {old} in the captured step and is "
@@ -95,6 +106,28 @@ def _refuse_count(optimizer: "Optimizer") -> NoReturn:
         "repeat the same step. Construct the optimizer with capturable=True (or fused=True), or call step() outside of "
         "the capture."
     )
+
+
+def _gradients_of(
+    optimizer: "Optimizer",
+) -> "List[Tuple[weakref.ref[torch.Tensor], Optional[weakref.ref[torch.Tensor]]]]":
+    """The parameters and their gradients, if one of the gradients is from before the block."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    gradients = [p.grad for p in parameters]
+    if all(g is None or torch._C._mps_isAllocatedInCapture(g) for g in gradients):
+        return []
+    return [
+        (weakref.ref(p), None if g is None else weakref.ref(g))
+        for p, g in zip(parameters, gradients)
+    ]
+
+
+def _is_target(
+    tensor: Optional[torch.Tensor], reference: "Optional[weakref.ref[torch.Tensor]]"
+) -> bool:
+    if tensor is None or reference is None:
+        return tensor is reference
+    return tensor is reference()
 
 
 def _numbers_of(group: Dict[str, Any]) -> Dict[str, Any]:

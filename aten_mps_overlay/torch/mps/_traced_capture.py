@@ -148,7 +148,10 @@ class TracedCapture:
         has_begun = False
         node: Optional[Node] = None
         try:
-            with graph(mps_graph, pool=pool, empty_cache=False):
+            # Whoever replays it compares the places of all inputs.
+            with graph(
+                mps_graph, pool=pool, check_input_liveness=False, empty_cache=False
+            ):
                 has_begun = True
                 for position, node in enumerate(nodes, first):
                     run.call(node, scalars)

@@ -148,6 +148,7 @@ class _Graphed:
             mps_graph,
             pool=self.pool.handle,
             freeze_host_reads=self.options.freeze_host_reads,
+            check_input_liveness=False,  # The callable compares its parameters and buffers itself.
         )
 
     def capture_forward(self) -> None:

@@ -99,8 +99,8 @@ class MPSGraph(torch._C._MPSGraph):
 
     The graph keeps the memory of a tensor that existed before the capture. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
-    *replaced* instead, as by ``load_state_dict(assign=True)``, replays continue with the old one.
-    With ``check_input_liveness=True`` they raise.
+    *replaced* instead, as by ``load_state_dict(assign=True)``, and nothing else has the old one,
+    the next replay raises, too. With ``check_input_liveness=False`` it continues with the old one.
 
     Arguments:
         keep_graph (bool): With True, the graph keeps the recording, so that :meth:`instantiate` may be
@@ -153,7 +153,7 @@ class MPSGraph(torch._C._MPSGraph):
         self,
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "global",
-        check_input_liveness: bool = False,
+        check_input_liveness: bool = True,
         *,
         freeze_host_reads: bool = False,
     ) -> None:
@@ -169,8 +169,9 @@ class MPSGraph(torch._C._MPSGraph):
                 as in CUDA. All mean the same here, because work of other threads never disturbs a
                 capture.
             check_input_liveness (bool): With True, a replay raises if the program no longer has an MPS
-                tensor that the block used and that existed before the capture: the program could not
-                write new input to it. Adds one check per tensor to each replay.
+                tensor that the block used and that existed before the capture: it was replaced, or
+                cannot get new values. Memory that other graphs allocated is left out. With False, a
+                replay uses the last values of such a tensor.
             freeze_host_reads (bool): By default a host read of device data (``.item()``,
                 ``.cpu()``, ``nonzero()``, ...) raises. With True it runs, with one warning, and
                 every replay uses the value of the capture.
@@ -342,7 +343,7 @@ class graph(torch._C._MPSGraphContext):
         capture_error_mode: str = "global",
         enable_annotations: bool = False,
         annotation_config: Any = None,
-        check_input_liveness: bool = False,
+        check_input_liveness: bool = True,
         *,
         freeze_host_reads: bool = False,
         empty_cache: bool = True,
@@ -432,7 +433,7 @@ class graph_capture(graph):
         self,
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "global",
-        check_input_liveness: bool = False,
+        check_input_liveness: bool = True,
         empty_cache: bool = True,
         *,
         freeze_host_reads: bool = False,

@@ -16,7 +16,7 @@ class Hang(Exception):
     """A thread did not come back. The process is of no use after that."""
 
 
-def run_threads(*works: Callable[[], object]) -> None:
+def run_threads(*works: Callable[[], object], timeout: float = TIMEOUT) -> None:
     """Runs each in a thread, waits for all, and raises the first error."""
     errors: list[BaseException] = []
 
@@ -30,7 +30,7 @@ def run_threads(*works: Callable[[], object]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(TIMEOUT)
+        thread.join(timeout)
     if any(thread.is_alive() for thread in threads):
         raise Hang("a thread did not come back")
     if errors:

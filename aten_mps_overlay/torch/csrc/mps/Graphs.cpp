@@ -375,7 +375,7 @@ void initGraphBindings(py::module& module) {
               }),
           py::arg("pool") = py::none(),
           py::arg("freeze_host_reads") = false,
-          py::arg("check_input_liveness") = false)
+          py::arg("check_input_liveness") = true)
       .def(
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
@@ -430,6 +430,9 @@ void initGraphBindings(py::module& module) {
     at::mps::getIMPSAllocator()->emptyCache();
   });
   module.def("_mps_isCaptureUnderway", &at::mps::isCaptureUnderway);
+  module.def("_mps_isAllocatedInCapture", [](const at::Tensor& tensor) {
+    return at::mps::isAllocatedInCapture(tensor);
+  });
   // A tensor that is alive counts as one weak reference itself.
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return tensor.weak_use_count() > 1;

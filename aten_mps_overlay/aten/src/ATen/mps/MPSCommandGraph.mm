@@ -67,12 +67,16 @@ void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
   autocast::clear_cache();
   auto* stream = getCurrentMPSStream();
   const auto used_pool = pool ? *pool : newGraphPool();
+  const bool is_nested = isCurrentStreamCapturing();
   __block std::vector<Generator> generators = generators_;
   generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!isCaptureUnderway(),
-                "torch.mps graph capture: another capture is underway; captures can't be nested.");
+                "torch.mps graph capture: ",
+                is_nested ? "another capture is underway; captures can't be nested."
+                          : "another thread captures. All threads share one stream, so captures must follow each other: hold a "
+                            "lock around each capture.");
     stream->endKernelCoalescing();
     capture_ = std::make_unique<MPSCommandGraphCapture>(
         freeze_host_reads, used_pool, std::move(generators), check_input_liveness);

@@ -154,6 +154,7 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   void checkPool(const MPSCommandGraphRecording& recording) const;
   /// True when a replay is to draw from the generator again.
   bool isRegistered(const GeneratorImpl* generator) const;
+  bool hasAllocated(const void* data) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
   void countDraws(int difference) {
     unrecorded_draws_ += difference;

@@ -271,8 +271,9 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   std::lock_guard lock(mutex_);
   using Kind = MPSCommandGraphInputs::Kind;
   auto& inputs = recording_->inputs;
+  const uint64_t allocated_in = data ? getIMPSAllocator()->captureOf(data) : 0;
   // A tensor without memory belongs to the block if it was first seen as a result.
-  const bool is_of_block = data ? getIMPSAllocator()->captureOf(data) == number_ : seen == Seen::RETURNED;
+  const bool is_of_block = data ? allocated_in == number_ : seen == Seen::RETURNED;
   Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
   if (const auto* known = inputs.find(tensor.unsafeGetTensorImpl())) {
     if (!known->was.isMoved()) {
@@ -283,6 +284,7 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   }
   auto& added = inputs.add(tensor, kind, /*needs_name=*/seen == Seen::GIVEN && kind == Kind::INPUT);
   added.is_counted = is_of_block || recording_->pinned.contains(data);
+  added.is_of_graph = allocated_in != 0;
   added.has_gradients = c10::GradMode::is_enabled();
 }
 
@@ -343,6 +345,10 @@ bool MPSCommandGraphCapture::isRegistered(const GeneratorImpl* generator) const 
   return std::any_of(generators_.begin(), generators_.end(), [&](const Generator& registered) {
     return registered.unsafeGetGeneratorImpl() == generator;
   });
+}
+
+bool MPSCommandGraphCapture::hasAllocated(const void* data) const {
+  return getIMPSAllocator()->captureOf(data) == number_;
 }
 
 void MPSCommandGraphCapture::checkPool(const MPSCommandGraphRecording& recording) const {
@@ -686,6 +692,11 @@ void useInCaptureUnderway(const TensorBase& tensor) {
   } else {
     capture->watchTensor(tensor);
   }
+}
+
+bool isAllocatedInCapture(const TensorBase& tensor) {
+  const MPSCaptureLock capture;
+  return capture && tensor.is_mps() && tensor.has_storage() && capture->hasAllocated(tensor.storage().data());
 }
 
 bool MPSHostSourceGuard::begin(const TensorBase& given, const TensorBase& source) {

@@ -132,6 +132,9 @@ class MPSCommandGraphInputs {
     Kind kind;
     // The allocator counts when the memory is freed.
     bool is_counted = false;
+    // A graph allocated the memory. Its replays write new values, whether or
+    // not the program has the tensor.
+    bool is_of_graph = false;
     // An operator that records gradients was given the tensor.
     bool has_gradients = false;
     // A view of a tensor that autograd knows.
@@ -165,7 +168,7 @@ class MPSCommandGraphInputs {
     return tensors_;
   }
   /// Prepares the replays. With `check_liveness` a replay raises, too, if
-  /// nothing has the memory of an input any more.
+  /// the program has dropped the memory of an input.
   void finish(bool check_liveness, bool ignores_requires_grad = false);
 
   // For a replay:

@@ -194,6 +194,9 @@ void MPSCommandGraphInputs::finish(bool check_liveness, bool ignores_requires_gr
   }
   versions_.clear();
   update();
+  if (check_liveness) {
+    freed_ = ~uint64_t{0}; // The first replay looks for what the block itself dropped.
+  }
 }
 
 // Forgets the tensors of which nothing can change any more, and takes the fingerprints of the others.
@@ -212,7 +215,8 @@ void MPSCommandGraphInputs::update() const {
       return false;
     }
     tensor.needs_storage |= !tensor.is_view && !tensor.was.isStorageGone();
-    return tensor.kind == Kind::RESULT || (!check_liveness_ && tensor.was.isStorageGone()) ||
+    const bool may_go = !check_liveness_ || tensor.is_of_graph;
+    return tensor.kind == Kind::RESULT || (may_go && tensor.was.isStorageGone()) ||
         !(tensor.needs_storage ? needed : storages).insert(tensor.was.storageImpl()).second;
   };
   tensors_.erase(std::remove_if(tensors_.begin(), tensors_.end(), is_over), tensors_.end());
@@ -270,7 +274,8 @@ void MPSCommandGraphInputs::check() const {
       return;
     }
     for (const auto& tensor : tensors_) {
-      is_gone = check_liveness_ && tensor.kind != Kind::RESULT && tensor.was.isStorageGone();
+      is_gone = check_liveness_ && !tensor.is_of_graph && tensor.kind != Kind::RESULT && tensor.was.isGone() &&
+          tensor.was.isStorageGone();
       if (is_gone || tensor.isChanged()) {
         changed = tensor.was;
         break;
@@ -287,8 +292,9 @@ void MPSCommandGraphInputs::check() const {
       !is_gone,
       "torch.mps graph replay: ",
       changed->describe(),
-      " is gone. It existed before the capture, which was begun with check_input_liveness=True: keep a reference "
-      "to each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
+      " is gone: the program dropped it or replaced it by a new tensor, which a replay does not read. Write new values "
+      "in place (copy_(), fill_(), ...), or capture again. If its values are to stay as they are, keep the tensor, or "
+      "capture with check_input_liveness=False.");
   TORCH_CHECK(
       false,
       "torch.mps graph replay: ",

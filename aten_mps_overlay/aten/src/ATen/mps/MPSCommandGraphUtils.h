@@ -98,6 +98,10 @@ inline void useInCapture(const TensorBase& tensor) {
   }
 }
 
+/// True if the capture that the calling thread works for allocated the memory
+/// of the tensor.
+TORCH_API bool isAllocatedInCapture(const TensorBase& tensor);
+
 /// A line of the program. Text is made of it only for an error or a dump.
 using MPSProgramFrame = std::shared_ptr<c10::GatheredContext>;
 
