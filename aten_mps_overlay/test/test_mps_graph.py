@@ -27,6 +27,7 @@ from torch.testing._internal.common_utils import (
     TestCase,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 
 if not torch.backends.mps.is_available():
@@ -676,9 +677,34 @@ class TestRandom(GraphTestCase):
 
     def test_new_state_in_capture_raises(self):
         state = torch.mps.get_rng_state()
+        torch.rand(3, device="mps")
         words = "a generator was seeded or given a state"
         self.assert_refused(words, lambda: torch.mps.manual_seed(3))
         self.assert_refused(words, lambda: torch.mps.set_rng_state(state))
+
+    @parametrize("use_reentrant", [False, True])
+    def test_checkpoint(self, use_reentrant):
+        """It sets the random state for its second run, which a capture lets pass if nothing was drawn."""
+        layer = nn.Linear(4, 4).to("mps")
+        x = torch.randn(3, 4, device="mps", requires_grad=True)
+
+        def gradient(p):
+            layer.zero_grad()
+            y = checkpoint(
+                lambda t: F.dropout(layer(t).exp(), p), x, use_reentrant=use_reentrant
+            )
+            y.sum().backward()
+            return layer.weight.grad
+
+        self.assert_refused(
+            "a generator was seeded or given a state", lambda: gradient(0.5)
+        )
+        graph, result = captured(lambda: gradient(0.0).clone())
+        with torch.no_grad():
+            x.copy_(torch.randn(3, 4))
+        result.zero_()
+        graph.replay()
+        self.assertEqual(result, gradient(0.0), **EXACT)
 
     def test_replay_in_capture(self):
         """The outer graph draws for the inner one, as often as it was replayed."""

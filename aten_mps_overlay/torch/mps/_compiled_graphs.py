@@ -95,6 +95,8 @@ class _Graphs:
     """A traced graph that was captured for inputs of one kind."""
 
     key: Tuple[Any, ...]
+    # number of the last call that used it
+    last_use: int
     # of arguments that are used where they are: the place, and whether they still exist
     places: List[bytes]
     storages: List[StorageWeakRef]
@@ -179,6 +181,9 @@ class CompiledGraph:
         # gradients may become those of parameters, and live long
         self.copies_results = options.copy_outputs or part == "backward"
         self.graphs: List[_Graphs] = []
+        self.calls = 0
+        # of inputs without graphs: number of the last call, the latest last
+        self.misses: Dict[Tuple[Any, ...], int] = {}
         self.captures = 0
         self.replays = 0
         self.eager_calls = 0
@@ -199,23 +204,21 @@ class CompiledGraph:
         try:
             # the traced operators have the casts
             with torch._C._DisableAutocast(), self.shared.lock:
-                results = self._run(given)
+                return self._run(given)
         finally:
             torch._C._set_grad_enabled(grad_mode)
-        if self.part == "forward":
-            self._forbid_second_order(results[self.roles.returned :], given)
-        return results
 
     def _run(self, args: List[Any]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
+        self.calls += 1
         if self.padding and not self.padding.reason:
             args, self.rows = self.padding.pad(args)
         graphs = self._find(args)
         if graphs is not None:
             return self._replay(graphs, args)
-        self._check_shapes(args)
-        capture = self._capture_to_use()
+        self._check_traced(args)
+        capture = self._capture_to_use(args)
         if capture is not None:
             owner = self._owner_of_saved(args)
             # a forward pass that ran eagerly leaves its results elsewhere each time
@@ -241,19 +244,6 @@ class CompiledGraph:
             run.values[result] if isinstance(result, Node) else result
             for result in self.traced.results
         ]
-
-    @staticmethod
-    def _forbid_second_order(saved: Sequence[Any], args: Sequence[Any]) -> None:
-        """Lets AOTAutograd raise for gradients of gradients, as it does if a saved tensor requires gradients."""
-        tensors = (t for t in saved if isinstance(t, torch.Tensor))
-        if any(t.requires_grad for t in tensors):
-            return
-        given = {id(arg) for arg in args}  # tensors of the caller
-        for t in saved:
-            if isinstance(t, torch.Tensor) and id(t) not in given:
-                if t.is_floating_point() or t.is_complex():
-                    t.requires_grad_()
-                    return
 
     def drop(self) -> None:
         """Gives all memory back; later calls capture again."""
@@ -299,25 +289,30 @@ class CompiledGraph:
                 and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
+                graphs.last_use = self.calls
                 return graphs
         return None
 
-    def _check_shapes(self, args: Sequence[Any]) -> None:
-        """Raises for a tensor that Dynamo's guards let pass, though the trace is of another shape."""
+    def _check_traced(self, args: Sequence[Any]) -> None:
+        """Raises for a tensor that Dynamo's guards let pass, though the trace is of another shape or dtype."""
         for i in self.owned:
             traced = self.traced.placeholders[i].meta["val"]
             now = args[i]
             sizes = zip(now.shape, traced.shape)
-            if now.dim() != traced.dim() or any(
-                isinstance(wanted, int) and size != wanted for size, wanted in sizes
+            if (
+                now.dtype != traced.dtype
+                or now.dim() != traced.dim()
+                or any(
+                    isinstance(wanted, int) and size != wanted for size, wanted in sizes
+                )
             ):
                 raise RuntimeError(
                     f"torch.compile(backend='mpsgraphs'): {self.name} was traced with a parameter or buffer of shape "
-                    f"{list(traced.shape)}, which has shape {list(now.shape)} now. Dynamo does not notice shapes that "
-                    "change in place; call torch._dynamo.reset() after such a change."
+                    f"{list(traced.shape)} and {traced.dtype}, which has shape {list(now.shape)} and {now.dtype} now. "
+                    "Dynamo does not notice such a change in place; call torch._dynamo.reset() after it."
                 )
 
-    def _capture_to_use(self) -> Optional[TracedCapture]:
+    def _capture_to_use(self, args: Sequence[Any]) -> Optional[TracedCapture]:
         if not self.capture.is_possible or torch._C._mps_isCaptureUnderway():
             return None
         for graphs in self.graphs[:]:
@@ -327,14 +322,15 @@ class CompiledGraph:
                 and not graphs.memory.is_held()
             ):
                 self.graphs.remove(graphs)
-        if len(self.graphs) < self.options.max_graphs:
+        if len(self.graphs) < self.options.max_graphs or self._make_room(args):
             return self.capture
         if not self.was_limited:
             self.was_limited = True
             warnings.warn(
                 f"torch.compile(backend='mpsgraphs'): {self.name} ({self.part}) has "
                 f"{len(self.graphs)} graphs, one for each set of shapes, weights and pending backward passes. Calls that "
-                "need another graph run eagerly, as a whole or in part; options={'max_graphs': n} raises the limit."
+                "need a new graph run eagerly, as a whole or in part, until they are more frequent than those of one of "
+                "the graphs; options={'max_graphs': n} raises the limit."
             )
         if (
             not self.numbers
@@ -346,6 +342,20 @@ class CompiledGraph:
             self.capture_of_all_sizes = self.capture.of_all_sizes()
         is_possible = self.capture_of_all_sizes.is_possible
         return self.capture_of_all_sizes if is_possible else None
+
+    def _make_room(self, args: Sequence[Any]) -> bool:
+        """Drops the graphs that were not used for longest, if there was a call like this one since."""
+        key = (*self._key(args), *(place_of(args[i]) for i in self.fixed))
+        last_miss = self.misses.pop(key, 0)
+        self.misses[key] = self.calls
+        if len(self.misses) > 8 * self.options.max_graphs:
+            del self.misses[next(iter(self.misses))]
+        idle = [graphs for graphs in self.graphs if not graphs.memory.is_held()]
+        oldest = min(idle, key=lambda graphs: graphs.last_use, default=None)
+        if oldest is None or last_miss <= oldest.last_use:
+            return False
+        self.graphs.remove(oldest)
+        return True
 
     def _owner_of_saved(self, args: Sequence[Any]) -> Optional[_Graphs]:
         """Return the graphs of the forward pass whose results a backward pass was given, if it was not eager."""
@@ -462,6 +472,7 @@ class CompiledGraph:
             copies = {i: dense_copy_of(args[i]) for i in moving}
         graphs = _Graphs(
             key,
+            self.calls,
             [place_of(args[i]) for i in self.fixed],
             [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
             copies,

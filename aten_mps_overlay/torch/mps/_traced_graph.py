@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
@@ -81,6 +82,8 @@ def is_of_host(node: Node) -> bool:
     """Whether the CPU computes the node, which no graph of the device can repeat."""
     if node.op == "get_attr":
         return False
+    if node.target in (run_and_save_rng_state, run_with_rng_state):
+        return True
     # a number is computed where its tensors are
     return "cpu" in (devices(node) or _devices_of_inputs(node))
 

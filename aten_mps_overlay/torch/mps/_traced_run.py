@@ -15,6 +15,9 @@ from .graphs import MPSGraph
 
 Values = Dict[Node, Any]
 
+# What a number of the host becomes on the device, which has no 64-bit floating point.
+_DEVICE_DTYPES = {torch.double: torch.float, torch.complex128: torch.complex64}
+
 
 class TracedRun:
     """The values of one run of a traced graph, by node."""
@@ -34,7 +37,7 @@ class TracedRun:
                 return value
             if used not in scalars:
                 # what a capture does with one is to take its value, for all replays; of a copy it takes the address
-                dtype = torch.float if value.dtype == torch.double else value.dtype
+                dtype = _DEVICE_DTYPES.get(value.dtype, value.dtype)
                 scalars[used] = value.to("mps", dtype)
             return scalars[used]
 
@@ -158,7 +161,11 @@ def copy_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def dense_copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy that can be written to, with the same strides if they allow that."""
+    """A copy that can be written to, with the same bits, and the same strides if they allow that."""
+    if tensor.is_conj():
+        return dense_copy_of(tensor.conj()).conj()
+    if tensor.is_neg():
+        return torch._neg_view(dense_copy_of(torch._neg_view(tensor)))
     if _overlaps_itself(tensor):
         return tensor.clone(memory_format=torch.contiguous_format)
     return copy_of(tensor.detach())

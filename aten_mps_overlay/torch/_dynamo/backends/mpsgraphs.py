@@ -3,17 +3,19 @@
 import os
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._guards import CompileContext, TracingContext
 from torch._prims_common import suggest_memory_format
-from torch._subclasses.fake_impls import op_implementations_dict
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.mps._compiled_graphs import (
     CompiledGraph,
@@ -23,6 +25,7 @@ from torch.mps._compiled_graphs import (
     SharedMemory,
 )
 from torch.mps._traced_graph import line_of
+from torch.utils._pytree import tree_leaves
 
 from .registry import register_backend
 
@@ -73,68 +76,169 @@ _ATTENTION = "aten::_scaled_dot_product_attention_math_for_mps"
 if not torch._C._dispatch_has_kernel_for_dispatch_key(_ATTENTION, "Meta"):
     torch.library.impl(_ATTENTION, "Meta", _attention)
 
-_CONVOLUTION = torch.ops.aten.convolution.default
-_traced_convolution = op_implementations_dict[_CONVOLUTION]
+_aten = torch.ops.aten
+# The strides of results on this device differ from those that PyTorch 2.6 traces: these are contiguous,
+_CONTIGUOUS = {
+    _aten._fft_c2c.default,
+    _aten.abs.default,
+    _aten.addr.default,
+    _aten.constant_pad_nd.default,
+    _aten.flip.default,
+    _aten.huber_loss.default,
+    _aten.isinf.default,
+    _aten.linalg_inv_ex.default,
+    _aten.linalg_lu_factor.default,
+    _aten.logical_and.default,
+    _aten.logical_not.default,
+    _aten.logical_or.default,
+    _aten.logical_xor.default,
+    _aten.logit.default,
+    _aten.normal.Tensor_Tensor,
+    _aten.pow.Scalar,
+    torch.ops.prims.abs.default,
+}
+# these are in the format of the first argument, contiguous or channels-last,
+_OF_FORMAT = {
+    _aten._batch_norm_with_update.default,
+    _aten._native_batch_norm_legit.default,
+    _aten._native_batch_norm_legit.no_stats,
+    _aten._native_batch_norm_legit_functional.default,
+    _aten._prelu_kernel.default,
+    _aten.convolution.default,
+    _aten.hardswish.default,
+    _aten.linear.default,
+    _aten.native_batch_norm.default,
+    _aten.relu.default,
+    _aten.roll.default,
+}
+# and these have those of a sum of their arguments.
+_AS_A_SUM = {
+    _aten.copysign.Tensor,
+    _aten.div.Tensor_mode,
+    _aten.floor_divide.default,
+    _aten.logaddexp.default,
+    _aten.nan_to_num.default,
+    _aten.smooth_l1_loss.default,
+    _aten.xlogy.Tensor,
+}
+
+_trace = FakeTensorMode._dispatch_impl
 
 
-def _convolution(mode: FakeTensorMode, op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Since macOS 15 the result has the format of the input, which PyTorch 2.6 traces as contiguous."""
-    result = _traced_convolution(mode, op, *args, **kwargs)
-    names = (argument.name for argument in op._schema.arguments)
-    given = dict(zip(names, args), **kwargs)
-    image = given["input"]
-    if (
-        image.device.type == "mps"
-        and image.dim() == 4
-        and not given["transposed"]
-        and torch.backends.mps.is_macos_or_newer(15, 0)
-        and suggest_memory_format(image) == torch.channels_last
+def _trace_strides(
+    mode: FakeTensorMode, op: Any, types: Any, args: Any, kwargs: Any
+) -> Any:
+    """Gives traced results the strides of the device, by which programs and views decide."""
+    results = _trace(mode, op, types, args, kwargs)
+    is_one = isinstance(results, torch.Tensor)
+    if op in _CONTIGUOUS or op in _OF_FORMAT or op in _AS_A_SUM:
+        first = results if is_one else results[0]
+        if first.device.type == "mps":
+            with mode:
+                first = _like_on_device(op, args, kwargs, first)
+            return first if is_one else (first, *results[1:])
+    return results
+
+
+def _like_on_device(op: Any, args: Any, kwargs: Any, traced: torch.Tensor) -> Any:
+    tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    memory_format = torch.contiguous_format
+    if op in _OF_FORMAT:
+        # Since macOS 15, convolutions have the format of the image.
+        is_convolution = op is _aten.convolution.default
+        if is_convolution and (
+            tensors[0].dim() != 4
+            or args[6]
+            or not torch.backends.mps.is_macos_or_newer(15, 0)
+        ):
+            return traced
+        memory_format = suggest_memory_format(tensors[0])
+    elif op in _AS_A_SUM and (
+        op is not _aten.floor_divide.default or tensors[0].dim() > 0
     ):
-        with mode:
-            return result.to(memory_format=torch.channels_last)
-    return result
+        total = sum(tensors[1:], tensors[0])
+        return torch.empty_like(total, dtype=traced.dtype)
+    return torch.empty_like(traced, memory_format=memory_format)
 
 
-op_implementations_dict[_CONVOLUTION] = _convolution
+FakeTensorMode._dispatch_impl = _trace_strides  # type: ignore[method-assign]
 FakeTensorMode.cache_clear()  # of what was traced before
+
+
+def _has_kernel(op: torch._ops.OpOverload) -> bool:
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    keys = ("MPS", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    if any(has_kernel(op.name(), key) for key in keys):
+        return True
+    # either runs operators that have kernels, or the kernel of the overload that writes to a given result
+    if not has_kernel(op.name(), "CompositeExplicitAutogradNonFunctional"):
+        return False
+    name = op._overloadname
+    writing = getattr(op.overloadpacket, "out" if name == "default" else f"{name}_out", None)
+    return writing is not None and any(has_kernel(writing.name(), k) for k in keys)
 
 
 def _decompositions() -> Dict[Any, Callable[..., Any]]:
     """Also of operators that the device has no kernel for, where eager raises and does not run them on the CPU."""
     if os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1":
         return _OWN
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    keys = ("MPS", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
     lacking = {
         op: decomposition
         for op, decomposition in decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload)
         and op.namespace == "aten"
-        and not any(has_kernel(op.name(), key) for key in keys)
+        and not _has_kernel(op)
     }
     return {**lacking, **_OWN}
+
+
+def _without_gradients(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Eager copies the inputs of these to the CPU and records the copies. A trace would have no gradient."""
+    tensors = (t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor))
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        raise NotImplementedError(f"the gradient of {op} is computed on the CPU")
+    return op.decompose(*args, **kwargs)
 
 
 @contextmanager
 def _eager_operators() -> Iterator[None]:
     """Lets tracing keep operators whole, as eager runs them: their decompositions give other last bits."""
     aten = torch.ops.aten
-    upsampling = (aten.upsample_linear1d, aten.upsample_bilinear2d)
+    upsampling = (
+        aten.upsample_linear1d,
+        aten.upsample_bilinear2d,
+        aten.upsample_nearest1d,
+        aten.upsample_nearest2d,
+        aten.upsample_nearest3d,
+        aten._upsample_nearest_exact1d,
+        aten._upsample_nearest_exact2d,
+        aten._upsample_nearest_exact3d,
+    )
     operators = [getattr(p, overload) for p in upsampling for overload in p.overloads()]
-    kernels = [op.py_kernels.copy() for op in operators]
-    whole: List[Any] = [aten.linear, aten.silu_backward, aten.mish_backward]
+    on_cpu = [aten.linalg_svd.default, aten.upsample_nearest3d.vec]
+    changed = {op: op.py_kernels.copy() for op in (*operators, *on_cpu)}
+    whole: List[Any] = [
+        aten.linalg_lu_factor,
+        aten.linear,
+        aten.mish_backward,
+        aten.silu_backward,
+    ]
     for packet in whole:
         packet.default.decompose = lambda *args, **kwargs: NotImplemented
     try:
         for op in operators:
             for key in (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd):
                 op.py_kernels.pop(key, None)
+        for op in on_cpu:
+            op.py_kernels[DispatchKey.AutogradMPS] = partial(_without_gradients, op)
+        for op in changed:
             op._dispatch_cache.clear()
         yield
     finally:
         for packet in whole:
             packet.default.__dict__.pop("decompose", None)
-        for op, before in zip(operators, kernels):
+        for op, before in changed.items():
+            op.py_kernels.pop(DispatchKey.AutogradMPS, None)
             op.py_kernels.update(before)
             op._dispatch_cache.clear()
 
@@ -161,6 +265,18 @@ def linalg_svd(
     return torch.linalg.svd(A, full_matrices, driver=driver)
 
 
+def assert_true(condition: torch.Tensor, message: str) -> None:
+    """What eager does for ``assert``, which is traced as an operator without a kernel."""
+    if not condition:
+        raise AssertionError(message)
+
+
+_IN_PLACE_OF = {
+    _aten._linalg_svd.default: linalg_svd,
+    _aten._assert_async.msg: assert_true,
+}
+
+
 def mpsgraphs(
     module: torch.fx.GraphModule,
     inputs: Sequence[Any],
@@ -179,8 +295,7 @@ def mpsgraphs(
         forward: Optional[CompiledGraph] = None,
     ) -> CompiledGraph:
         for node in traced.graph.nodes:
-            if node.target is torch.ops.aten._linalg_svd.default:
-                node.target = linalg_svd
+            node.target = _IN_PLACE_OF.get(node.target, node.target)
         return CompiledGraph(traced, part, name, chosen, shared, roles, forward)
 
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
@@ -210,7 +325,9 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
-        return compile_with_autograd(module, inputs)
+        return _with_eager_state(
+            name, module, compile_with_autograd(module, inputs), autocast=_autocast()
+        )
     except TensorifyScalarRestartAnalysis:
         raise
     except Exception as error:
@@ -220,6 +337,63 @@ def mpsgraphs(
             f"torch.compile(backend='mpsgraphs'): {name} runs eagerly, since AOTAutograd can't trace it: {reason}"
         )
         return module.forward
+
+
+def _autocast() -> Tuple[Any, ...]:
+    """What chooses the dtypes of operators; their casts are part of a trace."""
+    is_enabled, dtype_of = torch.is_autocast_enabled, torch.get_autocast_dtype
+    return tuple((is_enabled(d), is_enabled(d) and dtype_of(d)) for d in ("mps", "cpu"))
+
+
+def _with_eager_state(
+    name: str,
+    module: torch.fx.GraphModule,
+    compiled: Callable[..., Any],
+    autocast: Tuple[Any, ...],
+) -> Callable[..., Any]:
+    """Runs what Dynamo traced eagerly if the calls have other state than the trace, which Dynamo doesn't guard."""
+    was_told = False
+
+    def call(*args: Any) -> Any:
+        nonlocal was_told
+        if forward_ad._current_level >= 0:
+            return module.forward(*args)  # AOTAutograd drops the tangents
+        if _autocast() != autocast:
+            if not was_told:
+                was_told = True
+                warnings.warn(
+                    f"torch.compile(backend='mpsgraphs'): {name} runs eagerly under another autocast dtype than that of "
+                    "its first call. Call torch._dynamo.reset() after a change."
+                )
+            return module.forward(*args)
+        results = compiled(*args)
+        _forbid_second_order(args, results)
+        return results
+
+    return call
+
+
+def _forbid_second_order(args: Sequence[Any], results: Sequence[Any]) -> None:
+    """Lets gradients of gradients raise, also where autograd would find no path to an argument and give zeros."""
+    for result in results:
+        node = result.grad_fn if isinstance(result, torch.Tensor) else None
+        while node is not None:
+            if type(node).__name__ == "CompiledFunctionBackward":
+                node.register_prehook(partial(_connect, args))
+                return
+            # a view of a result
+            node = next((n for n, _ in node.next_functions), None)
+
+
+def _connect(args: Sequence[Any], grads: Sequence[Any]) -> Optional[Tuple[Any, ...]]:
+    """With create_graph=True, gives a backward pass gradients that depend on all arguments."""
+    if not torch.is_grad_enabled():
+        return None
+    inputs = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
+    reason = b"a function compiled with mpsgraphs has no second-order gradients"
+    position, grad = next((i, g) for i, g in enumerate(grads) if g is not None)
+    connect = torch._C._functions.DelayedError(reason, 1 + len(inputs))
+    return (*grads[:position], connect(grad, *inputs)[0], *grads[position + 1 :])
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:
@@ -262,6 +436,8 @@ class _MpsGraphsBackend:
         options: Optional[Dict[str, Any]] = None,
         mode: Optional[str] = None,
     ) -> Callable[..., Any]:
+        # torch._dynamo.reset() forgets backends that a compiled function may use again
+        cached_backends.setdefault(id(self), self)
         # inductor's name for what this backend does
         if mode not in (None, "reduce-overhead"):
             raise ValueError(
