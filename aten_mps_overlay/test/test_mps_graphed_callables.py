@@ -5,6 +5,7 @@
 import collections
 import copy
 import unittest
+import warnings
 
 import torch
 import torch.nn as nn
@@ -112,11 +113,94 @@ class TestGraphedCallables(TestCase):
         graphed.eval(), reference.eval()
         x = new(7, 1, 6, 6)
         self.assertEqual(graphed(x), reference(x), **EXACT)
-        graphed.train(), reference.train()
-        with self.assertRaisesRegex(
-            TypeError, r"shape \[4, 1, 6, 6\].*shape \[7, 1, 6, 6\]"
+
+    def test_other_arguments_run_eagerly(self):
+        """As the last batch of an epoch, with one warning for all."""
+        layer = nn.Linear(4, 3).to("mps")
+        graphed = torch.mps.make_graphed_callables(lambda x: layer(x), (new(5, 4),))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for shape in ((5, 4), (2, 4), (5, 4), (7, 5, 4)):
+                x = new(*shape)
+                self.assertEqual(graphed(x), layer(x), **EXACT)
+            with self.assertRaises(TypeError):
+                graphed(x, x)
+            with self.assertRaises(RuntimeError):
+                graphed(x.long())
+        self.assertEqual(len(caught), 1)
+        self.assertIn("differ from those of sample_args", str(caught[0].message))
+
+    def test_keywords(self):
+        class Mixed(nn.Module):
+            def forward(self, x, y, scale=None, *, flag=False):
+                return x * 2 + y
+
+        for graphed in (
+            torch.mps.make_graphed_callables(Mixed(), (new(3), new(3))),
+            torch.mps.make_graphed_callables(Mixed().forward, (new(3), new(3))),
         ):
-            graphed(x)
+            x, y = new(3), new(3)
+            for result in (graphed(y=y, x=x), graphed(x, y=y), graphed(x, y)):
+                self.assertEqual(result, x * 2 + y, **EXACT)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                graphed(x=x, y=y)
+            with self.assertWarnsRegex(UserWarning, "differ from those of sample_args"):
+                graphed(x, y, flag=True)
+            with self.assertRaisesRegex(TypeError, "missing a required argument"):
+                graphed(x=x)
+
+    def test_results_of_other_types(self):
+        """They stay as they were in the capture."""
+        weight = new(3, requires_grad=True)
+
+        def function(x, w):
+            return {"loss": (x * w).sum(), "logits": x * 2, "cache": None, "n": (3, "a")}
+
+        graphed = torch.mps.make_graphed_callables(function, (new(3), weight))
+        for _ in range(3):
+            x = new(3)
+            results, wanted = graphed(x, weight), function(x, weight)
+            self.assertEqual(results, wanted, **EXACT)
+            self.assertIsNone(results["cache"])
+            grads = [torch.autograd.grad(r["loss"], weight)[0] for r in (results, wanted)]
+            self.assertEqual(*grads, **EXACT)
+
+    def test_tensor_that_is_left_behind_raises(self):
+        """Replays would overwrite it, or leave it as it is."""
+
+        class Auxiliary(nn.Linear):
+            def forward(self, x):
+                hidden = super().forward(x)
+                self.aux = hidden.square().mean()
+                return hidden.relu()
+
+        kept = []
+        for function in (Auxiliary(4, 4).to("mps"), lambda x: (x * 2, kept.append(x + 1))[0]):
+            with self.assertRaisesRegex(
+                RuntimeError, r"keeps the Float tensor of shape .*(mean|add) at .*\.py:\d+ .* none of its results"
+            ):
+                torch.mps.make_graphed_callables(function, (new(2, 4),))
+
+    def test_tensor_that_autograd_keeps(self):
+        """The context of an autograd.Function may have any tensors."""
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.twice = x * 2
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * ctx.twice
+
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: Square.apply(x), (new(3, requires_grad=True),)
+        )
+        for _ in range(2):
+            x = new(3, requires_grad=True)
+            self.assertEqual(torch.autograd.grad(graphed(x).sum(), x)[0], x * 2, **EXACT)
 
     def test_captured_in_eval_mode(self):
         graphed, reference = self.make_pair(Net().eval(), (4, 1, 6, 6), grad=True)

@@ -49,8 +49,8 @@ class GraphedFunction:
         self._state = state
         self.static_inputs = state.static_inputs()
 
-    def __call__(self, *args: Any) -> Any:
-        return self._state(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._state(*args, **kwargs)
 
     def __copy__(self) -> "GraphedFunction":
         return self

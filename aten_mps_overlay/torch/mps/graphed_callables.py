@@ -1,5 +1,7 @@
 r"""Functions and modules whose forward and backward passes are captured graphs."""
 
+import gc
+import inspect
 import warnings
 from typing import (
     Any,
@@ -33,6 +35,10 @@ from .graphs import _check_capture_options, _check_type, _PoolHandle, graph, MPS
 __all__ = ["make_graphed_callables"]
 
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
+
+
+# Results that a replay does not make: they stay as they were in the capture.
+_CONSTANTS = (type(None), bool, int, float, complex, str)
 
 
 class _Options(NamedTuple):
@@ -78,7 +84,7 @@ class _Graphed:
         self.flags = torch._C._mps_flags()
         self.forward_graph = MPSGraph()
         # A frozen parameter changes what autograd asks for, not what the graphs compute.
-        self.forward_graph._ignore_requires_grad()
+        self.forward_graph._set_of_callable()
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
@@ -120,13 +126,20 @@ class _Graphed:
                 )
         flat, self.out_spec = pytree.tree_flatten(outputs)
         for output in flat:
-            _check_tensor(output, "a callable must return")
+            if not isinstance(output, _CONSTANTS):
+                _check_tensor(output, "a callable must return None, numbers, strings and")
         # by position: a result that is an argument, a parameter or a buffer is that tensor in each call
         known = {id(t): i for i, t in enumerate((*self.surface, *self.buffers))}
         self.passed_on = {
             k: known[id(output)] for k, output in enumerate(flat) if id(output) in known
         }
-        self.outputs = [o for k, o in enumerate(flat) if k not in self.passed_on]
+        self.template = [o if isinstance(o, _CONSTANTS) else None for o in flat]
+        self.replayed = [
+            k
+            for k, output in enumerate(flat)
+            if k not in self.passed_on and not isinstance(output, _CONSTANTS)
+        ]
+        self.outputs = [flat[k] for k in self.replayed]
         self.grad_outputs = [
             torch.zeros_like(o) if o.requires_grad else None for o in self.outputs
         ]
@@ -156,6 +169,7 @@ class _Graphed:
         with self.capture(self.forward_graph):
             outputs = self.run()
         self.set_outputs(outputs)
+        self.check_left_behind()
         self.written = [
             i
             for i, version in enumerate(torch._C._mps_versionsOf(self.inputs))
@@ -172,6 +186,25 @@ class _Graphed:
         self.memory = StaticMemory(self.pool, self.inputs)
         self.aliases = len({_memory(o) for o in self.outputs}) < len(self.outputs)
 
+    def check_left_behind(self) -> None:
+        """Raises if the program got a tensor of the block in another way than as a result."""
+        results = {id(output) for output in self.outputs}
+        for is_last in (False, True):
+            left = [
+                (tensor, text)
+                for tensor, text in self.forward_graph._results_in_use()
+                if id(tensor) not in results and not _is_of_autograd(tensor)
+            ]
+            if left and is_last:
+                raise RuntimeError(
+                    f"make_graphed_callables: {name_of(self.function)} keeps {left[0][1]} which is none of its results: "
+                    "replays would overwrite it, or leave it as it is. Return it as a result."
+                )
+            if not left:
+                return
+            left.clear()
+            gc.collect()  # the rest of a cycle
+
     def capture_backward(self) -> None:
         if self.needs_backward():
             leaves = [_leaves_of(output) for output in self.outputs]
@@ -186,7 +219,7 @@ class _Graphed:
                 for k in range(len(self.outputs))
             ]
             self.backward_graph = MPSGraph()
-            self.backward_graph._ignore_requires_grad()
+            self.backward_graph._set_of_callable()
             with self.capture(self.backward_graph):
                 grads = iter(self.run_backward())
             found = [next(grads) if t.requires_grad else None for t in self.surface]
@@ -206,27 +239,21 @@ class _Graphed:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         difference = self.difference()
         if difference is not None:
-            if difference and not self.was_told:
-                self.was_told = True
-                warnings.warn(
-                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Call "
-                    "make_graphed_callables again to get replays."
-                )
-            return self.original(*args, **kwargs)
+            return self.run_eagerly(difference, args, kwargs)
+        given = args, kwargs
         if kwargs:
-            raise TypeError(
-                "make_graphed_callables: a graphed module takes positional arguments only, got the "
-                f"keyword {next(iter(kwargs))!r}. Pass it by position."
-            )
-        flat = list(args)
+            bound = inspect.signature(self.original).bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        flat, fits = list(args), not kwargs
         if not self.takes_tensors or len(flat) != len(self.inputs):
             flat, spec = pytree.tree_flatten(args)
-            if spec != self.in_spec:
-                raise TypeError(
-                    "make_graphed_callables: the callable was captured with other arguments: "
-                    f"{self.in_spec}, and is called with {spec}"
-                )
-        relations = self.check_args(flat)
+            fits = fits and spec == self.in_spec
+        relations = self.check_args(flat) if fits else [UNLIKE]
+        if UNLIKE in relations:
+            return self.run_eagerly(
+                "the number, nesting, shapes or dtypes of its arguments differ from those of sample_args",
+                *given,
+            )
         if not torch.is_grad_enabled():
             outputs = self.replay(flat, relations)
         elif self.backward_graph is not None:
@@ -234,9 +261,24 @@ class _Graphed:
         else:
             with torch.no_grad():
                 outputs = self.replay(flat, relations)
-        for k, i in self.passed_on.items():
-            outputs.insert(k, (*flat, *self.parameters, *self.buffers)[i])
+        if len(self.replayed) < len(self.template):
+            results = list(self.template)
+            for k, output in zip(self.replayed, outputs):
+                results[k] = output
+            for k, i in self.passed_on.items():
+                results[k] = (*flat, *self.parameters, *self.buffers)[i]
+            outputs = results
         return pytree.tree_unflatten(outputs, self.out_spec)
+
+    def run_eagerly(self, why: str, args: Any, kwargs: Any) -> Any:
+        """Tells why, once, if there is something to tell."""
+        if why and not self.was_told:
+            self.was_told = True
+            warnings.warn(
+                f"make_graphed_callables: {name_of(self.function)} runs eagerly: {why}. Call make_graphed_callables again "
+                "to get replays."
+            )
+        return self.original(*args, **kwargs)
 
     def difference(self) -> Optional[str]:
         """Tells why the callable must run eagerly, in a word if the user is to know."""
@@ -260,13 +302,9 @@ class _Graphed:
         """Returns the relations of the arguments to the static inputs."""
         relations = self.memory.relations(args)
         for arg, static, relation in zip(args, self.inputs, relations):
-            if relation == UNLIKE:
-                raise TypeError(
-                    f"make_graphed_callables: the callable was captured with {describe(static)}, "
-                    f"and is called with {describe(arg)} in its place"
-                )
             if (
-                arg.requires_grad
+                relation != UNLIKE
+                and arg.requires_grad
                 and not static.requires_grad
                 and torch.is_grad_enabled()
             ):
@@ -411,8 +449,9 @@ def make_graphed_callables(
             have no hooks on themselves, their submodules or their parameters, and no buffers that
             require gradients. Hooks may be added afterwards to the module itself and to parameters.
         sample_args (tuple of tensors, or a tuple of such tuples): The arguments of each callable,
-            tensors of the MPS device, nested as the callable takes them. Calls must have arguments
-            of the same shapes and dtypes.
+            tensors of the MPS device, nested as the callable takes them. A call with other shapes or
+            dtypes runs eagerly, such as one with the last and smaller batch, with one warning for
+            all. Calls may pass arguments by keyword.
         num_warmup_iters (int): The number of runs of each callable before its capture.
         allow_unused_input (bool): Whether arguments and parameters may have no effect on the outputs.
         pool (optional): Token of a memory pool for all graphs, by default a new one. If a graph of
@@ -431,10 +470,11 @@ def make_graphed_callables(
             buffer, and if the capture raises. A call raises if an argument requires gradients
             and its sample did not. A backward pass raises in three cases: activations, weights or
             static inputs that it needs were overwritten; it runs in a later capture; its gradients
-            are differentiated again.
+            are differentiated again. The capture raises, too, if the callable keeps a tensor that it
+            made and does not return, for example as an attribute of the module.
         ValueError: if there are not as many samples as callables.
-        TypeError: for options of a wrong type, for arguments or results that are not plain MPS
-            tensors, and for arguments of another shape or dtype than the sample's.
+        TypeError: for options of a wrong type, for samples that are not plain MPS tensors, and for
+            results that are neither that nor None, numbers or strings, which stay as in the capture.
 
     Example::
 
@@ -519,6 +559,12 @@ def _autocast_dtype() -> Optional[torch.dtype]:
 
 def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _is_of_autograd(tensor: torch.Tensor) -> bool:
+    """Whether only the context of an autograd.Function has it: that goes when the results go."""
+    owners = (o for r in gc.get_referrers(tensor) if isinstance(r, dict) for o in gc.get_referrers(r))
+    return any(isinstance(owner, torch.autograd.function.FunctionCtx) for owner in owners)
 
 
 def _copies_of(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:

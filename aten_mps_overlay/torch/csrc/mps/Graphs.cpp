@@ -227,6 +227,21 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
   return result;
 }
 
+// Python has a reference to the tensor, and not only C++.
+bool isHeldByPython(const c10::TensorImpl& tensor) {
+  auto* slot = const_cast<c10::TensorImpl&>(tensor).pyobj_slot();
+  return slot->_unchecked_untagged_pyobj() && !slot->owns_pyobj();
+}
+
+std::vector<std::pair<at::Tensor, std::string>> resultsInUse(
+    const MPSCommandGraph& graph) {
+  const auto in_use = [&] {
+    py::gil_scoped_release no_gil;
+    return graph.resultsInUse(&isHeldByPython);
+  }();
+  return {in_use.begin(), in_use.end()};
+}
+
 // Freeing the graph's memory may wait for the stream's queue, and a block on
 // the queue may wait for the GIL. So this releases the GIL first. If the caller
 // is itself on the queue, freeing doesn't wait, and the GIL stays: taking it
@@ -387,7 +402,8 @@ void initGraphBindings(py::module& module) {
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort),
           py::arg("reason") = "")
       .def("_set_asks_program", &MPSCommandGraph::setAsksProgram)
-      .def("_ignore_requires_grad", &MPSCommandGraph::ignoreRequiresGrad)
+      .def("_set_of_callable", &MPSCommandGraph::setOfCallable)
+      .def("_results_in_use", &resultsInUse)
       .def(
           "register_generator_state",
           [](MPSCommandGraph& self, py::object generator) {

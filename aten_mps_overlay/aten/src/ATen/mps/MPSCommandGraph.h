@@ -175,11 +175,15 @@ class TORCH_API MPSCommandGraph {
   /// Drops the recording and the memory it keeps.
   void reset();
   MPSCommandGraphPool pool() const;
-  /// Lets replays ignore changes of requires_grad: the caller knows what they
-  /// mean for the work of the graph. Must precede captureEnd().
-  void ignoreRequiresGrad() {
-    ignores_requires_grad_ = true;
+  /// Makes the graph a part of a graphed callable, which compares
+  /// requires_grad itself. Call it before captureBegin().
+  void setOfCallable() {
+    is_of_callable_ = true;
   }
+  /// The tensors that a callable's block made, that still exist and that are
+  /// wanted, each with what an error says of it. Takes the interpreter's lock.
+  std::vector<std::pair<TensorBase, std::string>> resultsInUse(
+      bool (*is_wanted)(const c10::TensorImpl&)) const;
   /// Lets captures of this graph draw from the generator: replays will, too.
   /// The default generator is always registered. Must precede captureBegin().
   void registerGeneratorState(const Generator& generator);
@@ -199,7 +203,7 @@ class TORCH_API MPSCommandGraph {
 
   const bool keep_graph_;
   const size_t encode_ahead_;
-  bool ignores_requires_grad_ = false;
+  bool is_of_callable_ = false;
   // guards what follows
   mutable std::mutex mutex_;
   std::unique_ptr<MPSCommandGraphCapture> capture_;

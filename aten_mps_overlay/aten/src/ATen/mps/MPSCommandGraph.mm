@@ -72,17 +72,21 @@ void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
   generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
-    TORCH_CHECK(!isCaptureUnderway(),
-                "torch.mps graph capture: ",
-                is_nested ? "another capture is underway; captures can't be nested."
-                          : "another thread captures. All threads share one stream, so captures must follow each other: hold a "
-                            "lock around each capture.");
+    TORCH_CHECK(
+        !isCaptureUnderway(),
+        "torch.mps graph capture: ",
+        is_nested ? "another capture is underway; captures can't be nested."
+                  : "another thread captures. All threads share one stream, so captures must follow each other: hold a "
+                    "lock around each capture.");
     stream->endKernelCoalescing();
     capture_ = std::make_unique<MPSCommandGraphCapture>(
         freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
   });
   if (keep_graph_) {
     capture_->wantLines();
+  }
+  if (is_of_callable_) {
+    capture_->nameResults();
   }
   capture_->recordThisThread();
   pool_ = used_pool;
@@ -94,7 +98,7 @@ void MPSCommandGraph::captureEnd() {
       capture_,
       "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.");
   const auto capture = detachFromStream(capture_);
-  auto recording = capture->finish(ignores_requires_grad_);
+  auto recording = capture->finish(is_of_callable_);
   replay_ = keep_graph_ ? nullptr : makeReplay(recording);
   recording_ = std::move(recording);
   replays_ = 0;
@@ -194,6 +198,23 @@ MPSCommandGraphPool MPSCommandGraph::pool() const {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
   return *pool_;
+}
+
+std::vector<std::pair<TensorBase, std::string>> MPSCommandGraph::resultsInUse(
+    bool (*is_wanted)(const c10::TensorImpl&)) const {
+  std::shared_ptr<const MPSCommandGraphRecording> recording;
+  {
+    std::lock_guard lock(mutex_);
+    recording = recording_;
+  }
+  std::vector<std::pair<TensorBase, std::string>> results;
+  for (const auto& tensor : recording->inputs.tensors()) {
+    auto living = tensor.was.living();
+    if (living && tensor.kind == MPSCommandGraphInputs::Kind::RESULT && is_wanted(*living)) {
+      results.emplace_back(TensorBase(std::move(living)), tensor.was.describe());
+    }
+  }
+  return results;
 }
 
 void MPSCommandGraph::registerGeneratorState(const Generator& generator) {

@@ -138,6 +138,9 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   bool watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen);
   void nameUses(const std::shared_ptr<const MPSProgramPlace>& place);
   /// Asks for the lines of the program that submit the steps.
+  void nameResults() {
+    names_results_ = true;
+  }
   void wantLines() {
     wants_lines_ = true;
   }
@@ -205,6 +208,7 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   std::function<std::string()> refusal_;
   bool warned_host_read_ = false;
   bool wants_lines_ = false;
+  bool names_results_ = false;
   bool stopped_ = false;
 };
 

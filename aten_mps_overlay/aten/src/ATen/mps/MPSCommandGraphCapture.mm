@@ -167,6 +167,7 @@ void endOperator(const RecordFunction& function, const Running* running) {
   const auto& outputs = function.outputs();
   const auto tensors = tensorsOf(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
   std::vector<Change> changes;
+  bool has_unnamed = false;
   bool lacks_lines = false;
   if (const MPSCaptureLock capture; capture) {
     if (running) {
@@ -176,7 +177,10 @@ void endOperator(const RecordFunction& function, const Running* running) {
       changes = capture->hostComputations().changesOf(function, running->access);
       lacks_lines = capture->lacksLines();
     }
-    capture->watchTensors(tensors, MPSCommandGraphCapture::Seen::RETURNED);
+    has_unnamed = capture->watchTensors(tensors, MPSCommandGraphCapture::Seen::RETURNED);
+  }
+  if (has_unnamed) {
+    nameUses(function);
   }
   if (!changes.empty()) {
     applyOnHost(function, changes);
@@ -282,7 +286,8 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
     refuseMove(*known);
     kind = is_of_block ? Kind::RESULT : Kind::VIEW;
   }
-  auto& added = inputs.add(tensor, kind, /*needs_name=*/seen == Seen::GIVEN && kind == Kind::INPUT);
+  const bool needs_name = kind == Kind::RESULT ? names_results_ : seen == Seen::GIVEN && kind == Kind::INPUT;
+  auto& added = inputs.add(tensor, kind, needs_name);
   added.is_counted = is_of_block || recording_->pinned.contains(data);
   added.is_of_graph = allocated_in != 0;
   added.has_gradients = c10::GradMode::is_enabled();

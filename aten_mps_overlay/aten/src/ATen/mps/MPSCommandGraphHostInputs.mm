@@ -92,7 +92,8 @@ void MPSHostSource::write(void* bytes) {
   Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
   destination._set_conj(is_conj_);
   destination._set_neg(is_neg_);
-  destination.copy_(Tensor(alias_));
+  // copy_() of the CPU ignores the negative bit where it converts.
+  destination.copy_(Tensor(alias_).resolve_neg());
 }
 
 bool isLeftToGraphs(const MPSUsedTensor& tensor) {
