@@ -733,6 +733,18 @@ class TestPaddedBatches(CompileTestCase):
             ("view", "returns views of them"),
             ("constant", "no argument has a first dimension that varies"),
             ("flattened", "aten.cumsum.default works along the batch"),
+            ("share", "aten.mul.Tensor computes with the size of the batch"),
+            ("filled", "aten.new_full.default computes with the size of the batch"),
+            ("bound", "aten.clamp.default computes with the size of the batch"),
+            ("parity", "aten.scalar_tensor.default computes with the size of the batch"),
+            ("moved", "combines rows with rows"),
+            ("moved_part", "moves rows into other rows"),
+            ("repeated", "aten.repeat.default works along the batch"),
+            ("joined", "aten.cat.default works along the batch"),
+            ("pooled", "aten.max_pool2d_with_indices.default works along the batch"),
+            ("convolved", "aten.convolution.default works along the batch"),
+            ("normed", "aten.renorm.default is not known to work row by row"),
+            ("last_row", "aten.index.Tensor works along the batch"),
         ],
     )
     def test_why_not(self, name, reason):
@@ -757,6 +769,22 @@ class TestPaddedBatches(CompileTestCase):
             "view": lambda x: (x[:, 1:], x + 1),
             "constant": lambda x: x * 2,
             "flattened": lambda x: x.view(-1).cumsum(0).view(x.shape),
+            "share": lambda x: x * (1 / x.shape[0]),
+            "filled": lambda x: x + x.new_full((x.shape[0], 1), float(x.shape[0])),
+            "bound": lambda x: (x * 9).clamp(max=float(x.shape[0])),
+            "parity": lambda x: torch.where(
+                torch.tensor(x.shape[0] % 2 == 0, device="mps"), x, -x
+            ),
+            "moved": lambda x: x.t().reshape(len(x), 8),
+            "moved_part": lambda x: x.view(-1, 2, 4).transpose(0, 1).reshape(-1, 8),
+            "repeated": lambda x: x.repeat(2, 1).reshape(len(x), 16),
+            "joined": lambda x: torch.cat([x, x + 1]).view(len(x), 16),
+            "pooled": lambda x: F.max_pool2d((x - 9)[None, None], 3, 1, 1)[0, 0],
+            "convolved": lambda x: F.conv2d(
+                (x + 1)[None, None], torch.ones(1, 1, 3, 3, device="mps"), padding=1
+            )[0, 0],
+            "normed": lambda x: (x + 1).renorm(2, 1, 1.0),
+            "last_row": lambda x: x[torch.zeros_like(x[:, 0], dtype=torch.long) - 1],
         }
         function = functions[name]
         compiled = self.compiled(function, dynamic=name != "constant")

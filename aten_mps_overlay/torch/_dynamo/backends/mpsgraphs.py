@@ -122,6 +122,10 @@ _AS_A_SUM = {
     _aten.xlogy.Tensor,
 }
 
+if torch.backends.mps.is_available() and not torch.backends.mps.is_macos_or_newer(15, 0):
+    _OF_FORMAT -= {_aten.convolution.default, _aten.roll.default}
+    _CONTIGUOUS |= {_aten.cat.default, _aten.roll.default}
+
 _trace = FakeTensorMode._dispatch_impl
 
 
@@ -144,13 +148,7 @@ def _like_on_device(op: Any, args: Any, kwargs: Any, traced: torch.Tensor) -> An
     tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     memory_format = torch.contiguous_format
     if op in _OF_FORMAT:
-        # Since macOS 15, convolutions have the format of the image.
-        is_convolution = op is _aten.convolution.default
-        if is_convolution and (
-            tensors[0].dim() != 4
-            or args[6]
-            or not torch.backends.mps.is_macos_or_newer(15, 0)
-        ):
+        if op is _aten.convolution.default and (tensors[0].dim() != 4 or args[6]):
             return traced
         memory_format = suggest_memory_format(tensors[0])
     elif op in _AS_A_SUM and (
