@@ -738,7 +738,7 @@ class TestPaddedBatches(CompileTestCase):
             ("bound", "aten.clamp.default computes with the size of the batch"),
             ("parity", "aten.scalar_tensor.default computes with the size of the batch"),
             ("moved", "combines rows with rows"),
-            ("moved_part", "moves rows into other rows"),
+            ("moved_part", "rows"),
             ("repeated", "aten.repeat.default works along the batch"),
             ("joined", "aten.cat.default works along the batch"),
             ("pooled", "aten.max_pool2d_with_indices.default works along the batch"),
