@@ -24,6 +24,7 @@ import torch.autograd.forward_ad as fwAD
 import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.mps._compiled_graphs import _made
 from torch.testing._internal.common_methods_invocations import (
     binary_ufuncs,
@@ -1509,6 +1510,39 @@ class TestOthers(CompileTestCase):
                 self.assertEqual(result.dtype, wanted.dtype)
         told = [w for w in caught if "another autocast" in str(w.message)]
         self.assertLessEqual(len(told), 1)
+
+    @parametrize("how", ["compile", "fake", "make_fx", "export", "meta", "empty"])
+    def test_tensors_without_memory_in_a_capture(self, how):
+        """The capture looks at no memory that is not there, and records the work of the others."""
+        x, number = new(4), torch.tensor(2.0)
+        module = nn.Linear(4, 4).to("mps")
+
+        def function(x):
+            return x * number
+
+        def trace():
+            if how == "compile":
+                return torch.compile(function, backend="aot_eager")(x)
+            if how == "fake":
+                with FakeTensorMode() as mode:
+                    mode.from_tensor(x) * mode.from_tensor(number)
+            elif how == "make_fx":
+                make_fx(lambda a, b: a * b, tracing_mode="fake")(x, number)
+            elif how == "export":
+                torch.export.export(module, (x,))
+            elif how == "meta":
+                number.to("meta") * number.to("meta")
+            else:
+                x[:0] + torch.empty(0).sum()
+            return x * 2
+
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            y = trace()
+        x.copy_(new(4))
+        y.zero_()
+        graph.replay()
+        self.assertEqual(y, x * 2, **EXACT)
 
     @parametrize("mode", ["nearest", "nearest-exact"])
     def test_pixels_of_nearest(self, mode):

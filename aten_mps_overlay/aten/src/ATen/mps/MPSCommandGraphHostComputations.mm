@@ -62,8 +62,13 @@ static bool isNumber(const Tensor& tensor) {
        !hasPythonObject(impl->pyobj_slot(), 0));
 }
 
+// Not a tensor that only says so, such as a fake one or a wrapper: those have no memory to look at.
 static bool isOnHost(const Tensor& tensor) {
-  return tensor.defined() && tensor.is_cpu() && tensor.has_storage();
+  if (!tensor.defined() || !tensor.is_cpu() || !tensor.has_storage()) {
+    return false;
+  }
+  const auto& storage = tensor.storage();
+  return storage.device_type() == kCPU && (storage.data() || storage.nbytes() == 0);
 }
 
 bool MPSHostAccess::has(const StorageImpl* storage) const {

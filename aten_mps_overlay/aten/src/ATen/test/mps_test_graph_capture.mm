@@ -86,6 +86,13 @@ class MPSGraphCaptureTest : public ::testing::Test {
   MPSCommandGraph graph;
 };
 
+// A destructor warns of what goes wrong in it.
+struct NoWarnings final : c10::WarningHandler {
+  void process(const c10::Warning& warning) override {
+    ADD_FAILURE() << warning.msg();
+  }
+};
+
 // Python may collect a graph as garbage in a block of the queue.
 TEST_F(MPSGraphCaptureTest, DestroyedOnTheQueue) {
   auto captured = std::make_unique<MPSCommandGraph>();
@@ -96,6 +103,8 @@ TEST_F(MPSGraphCaptureTest, DestroyedOnTheQueue) {
   auto underway = std::make_unique<MPSCommandGraph>();
   underway->captureBegin();
   y = full(1).add(full(2), 3);
+  NoWarnings no_warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&no_warnings);
   for (auto* graph : {captured.release(), underway.release()}) {
     dispatch_sync(getCurrentMPSStream()->queue(), ^() {
       delete graph;
