@@ -1544,6 +1544,46 @@ class TestOthers(CompileTestCase):
         graph.replay()
         self.assertEqual(y, x * 2, **EXACT)
 
+    def test_default_backend_names_this_one(self):
+        with self.assertRaisesRegex(
+            Exception, r'Device mps not supported, use torch.compile\(backend="mpsgraphs"\)'
+        ):
+            torch.compile(lambda x: x * 2)(new(3))
+
+    def test_step_of_an_optimizer(self):
+        layers = [nn.Linear(4, 4).to("mps") for _ in range(2)]
+        layers[1].load_state_dict(layers[0].state_dict())
+        optimizers = [
+            torch.optim.Adam(
+                layer.parameters(), torch.tensor(0.1, device="mps"), capturable=True
+            )
+            for layer in layers
+        ]
+        steps = [
+            torch.compile(optimizers[0].step, backend="mpsgraphs"),
+            optimizers[1].step,
+        ]
+        for _ in range(4):
+            x = new(3, 4)
+            for layer, optimizer, step in zip(layers, optimizers, steps):
+                optimizer.zero_grad()
+                layer(x).square().sum().backward()
+                step()
+        self.assertEqual(*(layer.weight for layer in layers), **EXACT)
+        self.assertGreater(reports()[0]["replays"], 1)
+
+    def test_condition(self):
+        """torch.cond stays whole, and runs eagerly between pieces."""
+
+        def function(which, x):
+            y = torch.cond(which, lambda x: x * 2, lambda x: x + 1, (x.sin(),))
+            return y * 3
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for value in (True, False, True, False):
+            self.compare(compiled, function, torch.tensor(value, device="mps"), new(3))
+        self.assertEqual([s["operator"] for s in reports()[0]["splits"]], ["cond"])
+
     @parametrize("mode", ["nearest", "nearest-exact"])
     def test_pixels_of_nearest(self, mode):
         self.check(

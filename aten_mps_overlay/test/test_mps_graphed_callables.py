@@ -130,6 +130,26 @@ class TestGraphedCallables(TestCase):
         self.assertEqual(len(caught), 1)
         self.assertIn("differ from those of sample_args", str(caught[0].message))
 
+    def test_transforms_run_eagerly(self):
+        """Of torch.func, and forward-mode AD."""
+        layer = nn.Linear(4, 3).to("mps")
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: layer(x).exp(), (new(4, requires_grad=True),)
+        )
+
+        def function(x):
+            return layer(x).exp()
+
+        x = new(4)
+        self.assertEqual(graphed(x), function(x), **EXACT)
+        for transform in (
+            torch.func.jacrev,
+            torch.func.jacfwd,
+            lambda f: torch.func.grad(lambda x: f(x).sum()),
+            lambda f: lambda x: torch.func.vmap(f)(torch.stack([x, 2 * x])),
+        ):
+            self.assertEqual(transform(graphed)(x), transform(function)(x))
+
     def test_keywords(self):
         class Mixed(nn.Module):
             def forward(self, x, y, scale=None, *, flag=False):

@@ -17,6 +17,7 @@ from typing import (
 )
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 from torch.utils import _pytree as pytree
 
 from ._graphed_module import (
@@ -284,6 +285,11 @@ class _Graphed:
         """Tells why the callable must run eagerly, in a word if the user is to know."""
         if torch._C._mps_isCurrentStreamCapturing():
             return ""  # it becomes part of that graph
+        if (
+            forward_ad._current_level >= 0
+            or torch._C._functorch.peek_interpreter_stack() is not None
+        ):
+            return ""  # under torch.func or with tangents, of which the graphs know nothing
         module = self.function
         if isinstance(module, torch.nn.Module):
             if module.training != self.training:
