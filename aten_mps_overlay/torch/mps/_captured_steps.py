@@ -76,9 +76,8 @@ class CapturedStep:
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for of_parameter, of_gradient in self.gradients:
-            parameter = of_parameter()
-            if parameter is not None and not _is_target(parameter.grad, of_gradient):
+        for parameter, place in zip(_parameters_of(optimizer), self.gradients):
+            if _place_of(parameter.grad) != place:
                 raise RuntimeError(
                     f"torch.mps graph replay: {name}.step() was captured without a backward pass, and the .grad of the "
                     f"parameter of shape {list(parameter.shape)} is not the tensor of the capture, as after zero_grad() "
@@ -108,26 +107,23 @@ def _refuse_count(optimizer: "Optimizer") -> NoReturn:
     )
 
 
-def _gradients_of(
-    optimizer: "Optimizer",
-) -> "List[Tuple[weakref.ref[torch.Tensor], Optional[weakref.ref[torch.Tensor]]]]":
-    """The parameters and their gradients, if one of the gradients is from before the block."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    gradients = [p.grad for p in parameters]
+def _parameters_of(optimizer: "Optimizer") -> Iterator[torch.Tensor]:
+    return (p for group in optimizer.param_groups for p in group["params"])
+
+
+def _gradients_of(optimizer: "Optimizer") -> List[Any]:
+    """Where the gradients lie, if one of them is from before the block. The graph keeps their memory."""
+    gradients = [p.grad for p in _parameters_of(optimizer)]
     if all(g is None or torch._C._mps_isAllocatedInCapture(g) for g in gradients):
         return []
-    return [
-        (weakref.ref(p), None if g is None else weakref.ref(g))
-        for p, g in zip(parameters, gradients)
-    ]
+    return list(map(_place_of, gradients))
 
 
-def _is_target(
-    tensor: Optional[torch.Tensor], reference: "Optional[weakref.ref[torch.Tensor]]"
-) -> bool:
-    if tensor is None or reference is None:
-        return tensor is reference
-    return tensor is reference()
+def _place_of(gradient: Optional[torch.Tensor]) -> Any:
+    if gradient is None:
+        return None
+    memory = gradient.untyped_storage().data_ptr()
+    return memory, gradient.storage_offset(), gradient.shape, gradient.stride()
 
 
 def _numbers_of(group: Dict[str, Any]) -> Dict[str, Any]:

@@ -14,6 +14,7 @@ CAUSES = (
     # 35: optimizers
     r"torch\.mps graph replay: (param_groups\[\d+\]\['\w+'\] of|the state of) \w+ was",
     r"torch\.mps graph replay: \w+ got other parameters",
+    r"torch\.mps graph replay: \w+\.step\(\) was captured without a backward pass, and the \.grad",
     r"torch\.mps graph capture: \w+\.step\(\) (counts its steps on the host|made its state)",
     # 4, 5, 36, 43: what a replay could not repeat
     r"torch\.mps graph capture: .*([Ee]vent|[Ss]tream|host read|on the CPU|generator)",
@@ -23,7 +24,6 @@ CAUSES = (
     r"the activations of this call were overwritten before its backward pass",
     r"was used after a later call, which has overwritten it",
     # 41: not what was captured
-    r"make_graphed_callables: the callable was captured with .* and is called with",
     r"requires gradients, and its sample did not",
     r"make_graphed_callables: the \w+ has hooks, which replays would not run",
     # 42: autograd
