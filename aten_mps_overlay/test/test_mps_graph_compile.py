@@ -737,7 +737,10 @@ class TestPaddedBatches(CompileTestCase):
             ("share", "aten.mul.Tensor computes with the size of the batch"),
             ("filled", "aten.new_full.default computes with the size of the batch"),
             ("bound", "aten.clamp.default computes with the size of the batch"),
-            ("parity", "aten.scalar_tensor.default computes with the size of the batch"),
+            (
+                "parity",
+                "aten.scalar_tensor.default computes with the size of the batch",
+            ),
             ("moved", "combines rows with rows"),
             ("moved_part", "rows"),
             ("repeated", "aten.repeat.default works along the batch"),
@@ -1338,9 +1341,11 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
                 for call in (compiled, function):
                     torch.mps.manual_seed(seed)
                     y = call(x)
-                    (grad,) = torch.autograd.grad(
-                        y.sum(), x
-                    ) if not reentrant else self.gradient(y, x)
+                    (grad,) = (
+                        torch.autograd.grad(y.sum(), x)
+                        if not reentrant
+                        else self.gradient(y, x)
+                    )
                     results.append((y, grad, torch.mps.get_rng_state()))
                 self.assertEqual(*results, **EXACT)
 
@@ -1388,10 +1393,10 @@ class _TracedStrides(TorchDispatchMode):
         results = op(*args, **(kwargs or {}))
         try:
             with mode:
-                traced = op(*fake[0], **fake[1])
+                of_trace = op(*fake[0], **fake[1])
         except Exception:
             return results  # depends on values, or on the CPU
-        for real, traced in zip(tree_leaves(results), tree_leaves(traced)):
+        for real, traced in zip(tree_leaves(results), tree_leaves(of_trace)):
             if isinstance(real, torch.Tensor) and real.device.type == "mps":
                 self.compared.add(str(op))
                 pairs = zip(real.stride(), traced.stride(), real.shape)
@@ -1546,7 +1551,8 @@ class TestOthers(CompileTestCase):
 
     def test_default_backend_names_this_one(self):
         with self.assertRaisesRegex(
-            Exception, r'Device mps not supported, use torch.compile\(backend="mpsgraphs"\)'
+            Exception,
+            r'Device mps not supported, use torch.compile\(backend="mpsgraphs"\)',
         ):
             torch.compile(lambda x: x * 2)(new(3))
 
@@ -1602,16 +1608,19 @@ class TestOthers(CompileTestCase):
         function = lambda x: x * 2 + x.real  # noqa: E731
         compiled = torch.compile(function, backend="mpsgraphs")
         for _ in range(2):
-            for x in (new(3, dtype=torch.complex64), new(3, dtype=torch.complex64).conj()):
+            for x in (
+                new(3, dtype=torch.complex64),
+                new(3, dtype=torch.complex64).conj(),
+            ):
                 self.compare(compiled, function, x)
                 self.assertEqual(compiled(x.imag), function(x.imag), **EXACT)
 
     LAYOUTS = {
         "transposed": lambda: new(5, 3).abs().t(),
         "permuted": lambda: new(2, 3, 5).abs().permute(2, 0, 1),
-        "channels_last": lambda: new(2, 3, 4, 4).abs().contiguous(
-            memory_format=torch.channels_last
-        ),
+        "channels_last": lambda: new(2, 3, 4, 4)
+        .abs()
+        .contiguous(memory_format=torch.channels_last),
     }
 
     @parametrize("layout", list(LAYOUTS))

@@ -175,7 +175,12 @@ class TestGraphedCallables(TestCase):
         weight = new(3, requires_grad=True)
 
         def function(x, w):
-            return {"loss": (x * w).sum(), "logits": x * 2, "cache": None, "n": (3, "a")}
+            return {
+                "loss": (x * w).sum(),
+                "logits": x * 2,
+                "cache": None,
+                "n": (3, "a"),
+            }
 
         graphed = torch.mps.make_graphed_callables(function, (new(3), weight))
         for _ in range(3):
@@ -183,7 +188,9 @@ class TestGraphedCallables(TestCase):
             results, wanted = graphed(x, weight), function(x, weight)
             self.assertEqual(results, wanted, **EXACT)
             self.assertIsNone(results["cache"])
-            grads = [torch.autograd.grad(r["loss"], weight)[0] for r in (results, wanted)]
+            grads = [
+                torch.autograd.grad(r["loss"], weight)[0] for r in (results, wanted)
+            ]
             self.assertEqual(*grads, **EXACT)
 
     def test_tensor_that_is_left_behind_raises(self):
@@ -196,9 +203,13 @@ class TestGraphedCallables(TestCase):
                 return hidden.relu()
 
         kept = []
-        for function in (Auxiliary(4, 4).to("mps"), lambda x: (x * 2, kept.append(x + 1))[0]):
+        for function in (
+            Auxiliary(4, 4).to("mps"),
+            lambda x: (x * 2, kept.append(x + 1))[0],
+        ):
             with self.assertRaisesRegex(
-                RuntimeError, r"keeps the Float tensor of shape .*(mean|add) at .*\.py:\d+ .* none of its results"
+                RuntimeError,
+                r"keeps the Float tensor of shape .*(mean|add) at .*\.py:\d+ .* none of its results",
             ):
                 torch.mps.make_graphed_callables(function, (new(2, 4),))
 
@@ -220,7 +231,9 @@ class TestGraphedCallables(TestCase):
         )
         for _ in range(2):
             x = new(3, requires_grad=True)
-            self.assertEqual(torch.autograd.grad(graphed(x).sum(), x)[0], x * 2, **EXACT)
+            self.assertEqual(
+                torch.autograd.grad(graphed(x).sum(), x)[0], x * 2, **EXACT
+            )
 
     def test_captured_in_eval_mode(self):
         graphed, reference = self.make_pair(Net().eval(), (4, 1, 6, 6), grad=True)

@@ -43,7 +43,13 @@ _OF_FIRST_DIM = {
 # Operators whose last dimensions must not be the batch.
 _OF_LAST_DIMS = {"linear", "native_layer_norm", "constant_pad_nd", "tril", "triu"}
 # Weights of these operators must not be batches.
-_WEIGHTS = {"mm": [1], "addmm": [2], "linear": [1, 2], "convolution": [1, 2], "embedding": [0]}
+_WEIGHTS = {
+    "mm": [1],
+    "addmm": [2],
+    "linear": [1, 2],
+    "convolution": [1, 2],
+    "embedding": [0],
+}
 # Operators that make tensors, of which a row does not depend on the number of rows.
 _MAKES = {
     *("arange", "empty", "full", "ones", "zeros", "scalar_tensor", "empty_like"),
@@ -251,7 +257,10 @@ def _mixes_rows_of(
         is_whole = _dims_of(first, symbol) == [0] or name in ("addmm", "baddbmm")
         return "" if is_first and is_whole else "works along the batch"
     if name in _OF_LAST_DIMS:
-        last = {"native_layer_norm": arguments[1][1], "constant_pad_nd": arguments[1][1]}
+        last = {
+            "native_layer_norm": arguments[1][1],
+            "constant_pad_nd": arguments[1][1],
+        }
         count = {"native_layer_norm": 1, "constant_pad_nd": 0.5}.get(name, 1)
         size = count * len(last.get(name, [0] if name == "linear" else [0, 0]))
         return "" if all(-p > size for p in positions) else "works along the batch"

@@ -128,7 +128,9 @@ class _Graphed:
         flat, self.out_spec = pytree.tree_flatten(outputs)
         for output in flat:
             if not isinstance(output, _CONSTANTS):
-                _check_tensor(output, "a callable must return None, numbers, strings and")
+                _check_tensor(
+                    output, "a callable must return None, numbers, strings and"
+                )
         # by position: a result that is an argument, a parameter or a buffer is that tensor in each call
         known = {id(t): i for i, t in enumerate((*self.surface, *self.buffers))}
         self.passed_on = {
@@ -263,7 +265,7 @@ class _Graphed:
             with torch.no_grad():
                 outputs = self.replay(flat, relations)
         if len(self.replayed) < len(self.template):
-            results = list(self.template)
+            results: List[Any] = list(self.template)
             for k, output in zip(self.replayed, outputs):
                 results[k] = output
             for k, i in self.passed_on.items():
@@ -569,8 +571,15 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def _is_of_autograd(tensor: torch.Tensor) -> bool:
     """Whether only the context of an autograd.Function has it: that goes when the results go."""
-    owners = (o for r in gc.get_referrers(tensor) if isinstance(r, dict) for o in gc.get_referrers(r))
-    return any(isinstance(owner, torch.autograd.function.FunctionCtx) for owner in owners)
+    owners = (
+        o
+        for r in gc.get_referrers(tensor)
+        if isinstance(r, dict)
+        for o in gc.get_referrers(r)
+    )
+    return any(
+        isinstance(owner, torch.autograd.function.FunctionCtx) for owner in owners
+    )
 
 
 def _copies_of(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:

@@ -122,7 +122,9 @@ _AS_A_SUM = {
     _aten.xlogy.Tensor,
 }
 
-if torch.backends.mps.is_available() and not torch.backends.mps.is_macos_or_newer(15, 0):
+if torch.backends.mps.is_available() and not torch.backends.mps.is_macos_or_newer(
+    15, 0
+):
     _OF_FORMAT -= {_aten.convolution.default, _aten.roll.default}
     _CONTIGUOUS |= {_aten.cat.default, _aten.roll.default}
 
@@ -172,7 +174,9 @@ def _has_kernel(op: torch._ops.OpOverload) -> bool:
     if not has_kernel(op.name(), "CompositeExplicitAutogradNonFunctional"):
         return False
     name = op._overloadname
-    writing = getattr(op.overloadpacket, "out" if name == "default" else f"{name}_out", None)
+    writing = getattr(
+        op.overloadpacket, "out" if name == "default" else f"{name}_out", None
+    )
     return writing is not None and any(has_kernel(writing.name(), k) for k in keys)
 
 
