@@ -77,7 +77,9 @@ class Caller:
             assert torch.equal(self.graphed(self.x), self.layer(self.x))
 
     def seed(self) -> None:
-        random.choice((torch.mps.seed, self.generator.seed, lambda: torch.mps.manual_seed(3), lambda: torch.manual_seed(4)))()
+        random.choice(
+            (torch.mps.seed, self.generator.seed, lambda: torch.mps.manual_seed(3), lambda: torch.manual_seed(4))
+        )()
         self.generator.manual_seed(5)
         torch.mps.get_rng_state()
         torch.mps._get_default_mps_generator().initial_seed()
