@@ -150,6 +150,19 @@ class TestGraphedCallables(TestCase):
         ):
             self.assertEqual(transform(graphed)(x), transform(function)(x))
 
+    def test_graphed_again(self):
+        """The graphs of before go, and a call in the other mode runs the module's own code."""
+        layer = nn.Linear(4, 3).to("mps")
+        own = layer.forward
+        for _ in range(3):
+            torch.mps.make_graphed_callables(layer, (new(2, 4),))
+            self.assertEqual(layer.forward._original, own)
+        for x in (new(2, 4), new(2, 4)):
+            wanted = F.linear(x, layer.weight, layer.bias)
+            self.assertEqual(layer(x), wanted, **EXACT)
+            self.assertEqual(layer.eval()(x), wanted, **EXACT)
+            layer.train()
+
     def test_keywords(self):
         class Mixed(nn.Module):
             def forward(self, x, y, scale=None, *, flag=False):

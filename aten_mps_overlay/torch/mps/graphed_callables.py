@@ -76,6 +76,9 @@ class _Graphed:
         if isinstance(function, torch.nn.Module):
             check_module(function)
             self.original = function.forward
+            if isinstance(self.original, GraphedForward):
+                # of an earlier call, whose graphs go
+                self.original = self.original._original
             self.training = function.training
             self.parameters = tuple(function.parameters())
             self.buffers = tuple(function.buffers())

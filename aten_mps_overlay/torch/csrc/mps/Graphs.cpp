@@ -227,17 +227,29 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
   return result;
 }
 
-// Python has a reference to the tensor, and not only C++.
-bool isHeldByPython(const c10::TensorImpl& tensor) {
-  auto* slot = const_cast<c10::TensorImpl&>(tensor).pyobj_slot();
+// Python has a reference to the object, and not only C++. Releases name the
+// question differently.
+template <typename Slot>
+auto isHeldByPython(Slot* slot, int) -> decltype(!slot->owns_pyobj()) {
   return slot->_unchecked_untagged_pyobj() && !slot->owns_pyobj();
+}
+
+template <typename Slot>
+auto isHeldByPython(Slot* slot, long)
+    -> decltype(slot->load_pyobj() != nullptr) {
+  PyObject* object = slot->load_pyobj();
+  return object && Py_REFCNT(object) > 1;
+}
+
+bool isTensorHeldByPython(const c10::TensorImpl& tensor) {
+  return isHeldByPython(const_cast<c10::TensorImpl&>(tensor).pyobj_slot(), 0);
 }
 
 std::vector<std::pair<at::Tensor, std::string>> resultsInUse(
     const MPSCommandGraph& graph) {
   const auto in_use = [&] {
     py::gil_scoped_release no_gil;
-    return graph.resultsInUse(&isHeldByPython);
+    return graph.resultsInUse(&isTensorHeldByPython);
   }();
   return {in_use.begin(), in_use.end()};
 }
