@@ -187,6 +187,14 @@ bool MPSCommandGraph::keeps(const TensorBase&) const {
   return false;
 }
 
+std::vector<std::pair<TensorBase, std::string>> MPSCommandGraph::resultsInUse(bool (*)(const c10::TensorImpl&)) const {
+  return {};
+}
+
+bool isAllocatedInCapture(const TensorBase&) {
+  return true;
+}
+
 MPSCommandGraphDump MPSCommandGraph::dump() const {
   MPSCommandGraphDump dump;
   for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
