@@ -38,7 +38,7 @@ REFUSALS: dict[str, Refusal] = {
     "fallback": lambda a, graph: torch.linalg.svd(torch.ones(2, 2, device="mps")),
     "unregistered": lambda a, graph: torch.rand(3, device="mps", generator=torch.Generator("mps")),
     "seed": lambda a, graph: mps.manual_seed(3),
-    "state": lambda a, graph: mps.set_rng_state(mps.get_rng_state()),
+    "state": lambda a, graph: mps.set_rng_state(mps.get_rng_state() ^ 1),
     "event": lambda a, graph: mps.Event().record(),
 }
 # They raise and change nothing. A block that catches that goes on.

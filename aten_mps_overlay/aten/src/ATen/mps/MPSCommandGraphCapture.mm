@@ -289,7 +289,7 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const bool needs_name = kind == Kind::RESULT ? names_results_ : seen == Seen::GIVEN && kind == Kind::INPUT;
   auto& added = inputs.add(tensor, kind, needs_name);
   added.is_counted = is_of_block || recording_->pinned.contains(data);
-  added.is_of_graph = allocated_in != 0;
+  added.is_of_graph = allocated_in != 0 || !data; // Nothing can be given to an empty tensor.
   added.has_gradients = c10::GradMode::is_enabled();
 }
 
