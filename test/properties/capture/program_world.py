@@ -319,7 +319,9 @@ class GraphWorld(World):
         work.register_generator_state(self.scope.generator)
         # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
         pool = self._handles.get(graph.pool)
-        with mps.graph(work, pool, freeze_host_reads=block.frozen, empty_cache=False):
+        # A step frees inputs, whose last values replays use.
+        options = {"freeze_host_reads": block.frozen, "check_input_liveness": False, "empty_cache": False}
+        with mps.graph(work, pool, **options):
             self._handles[graph.pool] = work.pool()
             yield
         assert work.pool() == self._handles[graph.pool]
