@@ -1549,13 +1549,6 @@ class TestOthers(CompileTestCase):
         graph.replay()
         self.assertEqual(y, x * 2, **EXACT)
 
-    def test_default_backend_names_this_one(self):
-        with self.assertRaisesRegex(
-            Exception,
-            r'Device mps not supported, use torch.compile\(backend="mpsgraphs"\)',
-        ):
-            torch.compile(lambda x: x * 2)(new(3))
-
     def test_step_of_an_optimizer(self):
         layers = [nn.Linear(4, 4).to("mps") for _ in range(2)]
         layers[1].load_state_dict(layers[0].state_dict())

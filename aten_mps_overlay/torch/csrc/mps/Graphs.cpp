@@ -245,13 +245,16 @@ bool isTensorHeldByPython(const c10::TensorImpl& tensor) {
   return isHeldByPython(const_cast<c10::TensorImpl&>(tensor).pyobj_slot(), 0);
 }
 
-std::vector<std::pair<at::Tensor, std::string>> resultsInUse(
-    const MPSCommandGraph& graph) {
+py::list resultsInUse(const MPSCommandGraph& graph) {
   const auto in_use = [&] {
     py::gil_scoped_release no_gil;
     return graph.resultsInUse(&isTensorHeldByPython);
   }();
-  return {in_use.begin(), in_use.end()};
+  py::list results;
+  for (const auto& [tensor, text] : in_use) {
+    results.append(py::make_tuple(at::Tensor(tensor), text));
+  }
+  return results;
 }
 
 // Freeing the graph's memory may wait for the stream's queue, and a block on
