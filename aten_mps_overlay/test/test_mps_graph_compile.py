@@ -540,13 +540,17 @@ class TestShapes(CompileTestCase):
         counts = [sum(r[kind] for r in reports()) for kind in ("captures", "replays")]
         self.assertEqual(counts, [3, 2])
 
-    def test_limit(self):
-        compiled = torch.compile(
+    @staticmethod
+    def double():
+        return torch.compile(
             lambda x: x * 2,
             backend="mpsgraphs",
             dynamic=True,
             options={"max_graphs": 2},
         )
+
+    def test_limit(self):
+        compiled = self.double()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for size in (3, 4, 5, 6, 3, 7):
@@ -561,12 +565,7 @@ class TestShapes(CompileTestCase):
 
     def test_a_frequent_shape_wins(self):
         """It takes the place of the graph that was not used for longest, and shapes in turn take none."""
-        compiled = torch.compile(
-            lambda x: x * 2,
-            backend="mpsgraphs",
-            dynamic=True,
-            options={"max_graphs": 2},
-        )
+        compiled = self.double()
 
         def call(*sizes):
             for size in sizes:

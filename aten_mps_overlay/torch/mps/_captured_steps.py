@@ -16,14 +16,13 @@ def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
     """Return a note of a step that is part of a capture, or None outside of captures."""
     if torch.compiler.is_compiling() or not graphs.is_current_stream_capturing():
         return None
-    groups = optimizer.param_groups
-    if not any(p.device.type == "mps" for group in groups for p in group["params"]):
+    if not any(p.device.type == "mps" for p in _parameters_of(optimizer)):
         return None
     step = CapturedStep(optimizer)
     counts = [v for (_, name), (v, _) in step.before.items() if name == "step"]
     if any(not isinstance(c, torch.Tensor) or c.is_cpu for c in counts) or any(
         "capturable" in group and not group["capturable"] and not group.get("fused")
-        for group in groups
+        for group in optimizer.param_groups
     ):
         _refuse_count(optimizer)
     return step

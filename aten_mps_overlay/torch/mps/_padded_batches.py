@@ -40,8 +40,14 @@ _OF_FIRST_DIM = {
     *("upsample_nearest2d", "upsample_bilinear2d", "upsample_linear1d"),
     *("_scaled_dot_product_attention_math_for_mps", "scaled_dot_product_attention"),
 }
-# Operators whose last dimensions must not be the batch.
-_OF_LAST_DIMS = {"linear", "native_layer_norm", "constant_pad_nd", "tril", "triu"}
+# Operators whose last dimensions must not be the batch: how many, of the second argument where that says it.
+_OF_LAST_DIMS: Dict[str, Any] = {
+    "linear": 1,
+    "tril": 2,
+    "triu": 2,
+    "native_layer_norm": len,
+    "constant_pad_nd": lambda pad: len(pad) // 2,
+}
 # Weights of these operators must not be batches.
 _WEIGHTS = {
     "mm": [1],
@@ -231,7 +237,7 @@ def _mixes_rows_of(
     """What `_mixes_rows()` says of an operator of the device that is given batches."""
     first = next((n.meta["val"] for n in node.all_input_nodes if is_tensor(n)), None)
     assert first is not None
-    (place,) = {_dims_of(batches[0], symbol)[0] - batches[0].dim()}
+    place = _dims_of(batches[0], symbol)[0] - batches[0].dim()
     positions = {_dims_of(t, symbol)[0] - t.dim() for t in (*batches, *results)}
     if any(len(_dims_of(t, symbol)) > 1 for t in batches):
         return "combines rows with rows"
@@ -250,20 +256,17 @@ def _mixes_rows_of(
         return "" if repeats[place] == 1 else "works along the batch"
     if name == "index":
         indexes = [n for n in arguments[1][1] if n is not None]
-        is_table = not _dims_of(first, symbol) and len(positions) >= 1
+        is_table = not _dims_of(first, symbol)
         return "" if is_table and len(indexes) == 1 else "works along the batch"
     if name in _OF_FIRST_DIM:
         is_first = all(_dims_of(t, symbol) == [0] for t in (*batches, *results))
         is_whole = _dims_of(first, symbol) == [0] or name in ("addmm", "baddbmm")
         return "" if is_first and is_whole else "works along the batch"
     if name in _OF_LAST_DIMS:
-        last = {
-            "native_layer_norm": arguments[1][1],
-            "constant_pad_nd": arguments[1][1],
-        }
-        count = {"native_layer_norm": 1, "constant_pad_nd": 0.5}.get(name, 1)
-        size = count * len(last.get(name, [0] if name == "linear" else [0, 0]))
-        return "" if all(-p > size for p in positions) else "works along the batch"
+        last = _OF_LAST_DIMS[name]
+        if not isinstance(last, int):
+            last = last(arguments[1][1])
+        return "" if all(-p > last for p in positions) else "works along the batch"
     if name in _ALONG_DIMS:
         dims = next((v for a, v in arguments if a.name in ("dim", "dims")), None)
         over = dims if isinstance(dims, (list, tuple)) else [dims]

@@ -194,22 +194,22 @@ class _Graphed:
 
     def check_left_behind(self) -> None:
         """Raises if the program got a tensor of the block in another way than as a result."""
-        results = {id(output) for output in self.outputs}
-        for is_last in (False, True):
-            left = [
-                (tensor, text)
-                for tensor, text in self.forward_graph._results_in_use()
-                if id(tensor) not in results and not _is_of_autograd(tensor)
-            ]
-            if left and is_last:
+        if self.left_behind():
+            gc.collect()  # the rest of a cycle
+            for text in self.left_behind():
                 raise RuntimeError(
-                    f"make_graphed_callables: {name_of(self.function)} keeps {left[0][1]} which is none of its results: "
+                    f"make_graphed_callables: {name_of(self.function)} keeps {text} which is none of its results: "
                     "replays would overwrite it, or leave it as it is. Return it as a result."
                 )
-            if not left:
-                return
-            left.clear()
-            gc.collect()  # the rest of a cycle
+
+    def left_behind(self) -> List[str]:
+        """Describes the tensors of the block that the program has, without its results."""
+        results = {id(output) for output in self.outputs}
+        return [
+            text
+            for tensor, text in self.forward_graph._results_in_use()
+            if id(tensor) not in results and not _is_of_autograd(tensor)
+        ]
 
     def capture_backward(self) -> None:
         if self.needs_backward():

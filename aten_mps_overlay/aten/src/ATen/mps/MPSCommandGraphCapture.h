@@ -137,10 +137,11 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   /// Returns true if there are inputs that nameUses() has not named.
   bool watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen);
   void nameUses(const std::shared_ptr<const MPSProgramPlace>& place);
-  /// Asks for the lines of the program that submit the steps.
+  /// Asks for the lines of the program that make tensors.
   void nameResults() {
     names_results_ = true;
   }
+  /// Asks for the lines of the program that submit the steps.
   void wantLines() {
     wants_lines_ = true;
   }
