@@ -79,7 +79,7 @@ def test_a_wrong_signature_is_seen(on_base: Callable[..., Run], made: Made, tmp_
     stubs = made.places.tree / "torch" / "_C" / "__init__.pyi.in"
     planted = tmp_path / "stubs.pyi"
     planted.write_text(
-        stubs.read_text().replace("check_input_liveness: _bool = False,", "check_liveness: _bool = False,")
+        stubs.read_text().replace("check_input_liveness: _bool = True,", "check_liveness: _bool = True,")
     )
     run = on_base(*HERE_PYTEST, ON_BASE / "test_signatures.py", MPSFORK_STUBS=str(planted))
     assert run.status != 0 and "check_liveness" in run.output

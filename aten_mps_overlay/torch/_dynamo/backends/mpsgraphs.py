@@ -395,7 +395,9 @@ def _connect(args: Sequence[Any], grads: Sequence[Any]) -> Optional[Tuple[Any, .
     reason = b"a function compiled with mpsgraphs has no second-order gradients"
     position, grad = next((i, g) for i, g in enumerate(grads) if g is not None)
     connect = torch._C._functions.DelayedError(reason, 1 + len(inputs))
-    return (*grads[:position], connect(grad, *inputs)[0], *grads[position + 1 :])
+    # newer releases copy an expanded gradient in place, which one that depends on others doesn't allow
+    connected = connect(grad.contiguous(), *inputs)[0]
+    return (*grads[:position], connected, *grads[position + 1 :])
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:

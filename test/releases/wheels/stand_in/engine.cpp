@@ -192,7 +192,7 @@ std::vector<std::pair<TensorBase, std::string>> MPSCommandGraph::resultsInUse(bo
 }
 
 bool isAllocatedInCapture(const TensorBase&) {
-  return true;
+  return false;
 }
 
 MPSCommandGraphDump MPSCommandGraph::dump() const {
