@@ -666,7 +666,11 @@ class TestShapes(CompileTestCase):
             except RuntimeError as error:
                 self.assertRegex(
                     str(error),
-                    r"shape \[4, 4\] and torch.float32, which has shape \[2, 4\] and torch.float32 now. Dynamo does not notice",
+                    r"shape \[4, 4\] and torch.float32, which has shape \[2, 4\] and torch.float32 now",
+                )
+                self.assertIn(
+                    "now. Dynamo does not notice such a change in place; call torch._dynamo.reset() after it.",
+                    str(error),
                 )
                 torch._dynamo.reset()
                 y = compiled(x)

@@ -477,6 +477,14 @@ class TestReplayMessages(MessageTestCase):
             """torch.mps graph replay: the state of SGD was replaced or cleared after the capture, as load_state_dict()
             does, and a replay would update the old one. Capture again.""",
         )
+        graph = captured(optimizer.step)
+        weight.grad = self.x.clone()
+        self.assert_fails(
+            graph.replay,
+            """torch.mps graph replay: SGD.step() was captured without a backward pass, and the .grad of the parameter of
+            shape [2, 3] is not the tensor of the capture, as after zero_grad() and backward(). Call
+            zero_grad(set_to_none=False), or capture the backward pass, too.""",
+        )
 
     def test_status(self):
         square = torch.eye(3, device="mps")
@@ -650,6 +658,18 @@ class TestGraphedCallableMessages(MessageTestCase):
             """make_graphed_callables: a torch.float32 TwoTensor of shape [2, 3] on mps is of a subclass with
             __torch_dispatch__, TwoTensor, which has no memory of its own that a replay could read. Pass the tensors
             that it holds.""",
+        )
+
+    def test_tensor_that_is_left_behind(self):
+        kept = []
+        self.assert_fails(
+            lambda: torch.mps.make_graphed_callables(
+                lambda x: (x * 2, kept.append(x + 1))[0], (self.x,)
+            ),
+            """make_graphed_callables: TestGraphedCallableMessages.test_tensor_that_is_left_behind.<locals>.<lambda>.<locals>.<lambda>
+            keeps the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at FILE:LINE
+            (<lambda>), which is none of its results: replays would overwrite it, or leave it as it is. Return it as a
+            result.""",
         )
 
     def test_use_elsewhere(self):
