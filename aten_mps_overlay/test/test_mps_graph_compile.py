@@ -87,6 +87,8 @@ class CompileTestCase(TestCase):
     def setUp(self):
         super().setUp()
         torch._dynamo.reset()
+        if reports():
+            gc.collect()  # functions of earlier cases, in cycles
         torch.manual_seed(0)
 
     def tearDown(self):
