@@ -508,7 +508,8 @@ class TestThreads(GraphTestCase):
                 pass
         self.assertFalse(torch.mps.is_current_stream_capturing())
 
-    def test_dropping_a_graph_lets_other_threads_run(self):
+    def test_dropping_a_graph_does_not_wait(self):
+        """Python may drop it while it collects garbage for a caller that holds a lock."""
         x = torch.randn(1500, 1500, device="mps") / 40
         graph, _ = captured(lambda: torch.add(x[0], x[1], alpha=3))
         (x @ x).sum().item()
@@ -517,28 +518,14 @@ class TestThreads(GraphTestCase):
         # a second of work for this GPU
         for _ in range(int(1 / (time.monotonic() - begin)) + 1):
             x = x @ x
-        done = threading.Event()
-        ticks = []
-
-        def tick():
-            while not done.wait(0.01):
-                ticks.append(time.monotonic())
-
-        threads = [
-            threading.Thread(target=function, daemon=True)
-            for function in (torch.mps.synchronize, tick)
-        ]
-        for thread in threads:
-            thread.start()
+        waiting = threading.Thread(target=torch.mps.synchronize, daemon=True)
+        waiting.start()
         time.sleep(0.3)
         begin = time.monotonic()
         del graph
-        end = time.monotonic()
-        done.set()
-        for thread in threads:
-            thread.join(TIMEOUT)
-        self.assertGreater(end - begin, 0.2, "the GPU was done too early")
-        self.assertGreater(len([t for t in ticks if begin < t < end]), 3)
+        self.assertLess(time.monotonic() - begin, 0.2)
+        self.assertTrue(waiting.is_alive(), "the GPU was done too early")
+        waiting.join(TIMEOUT)
 
     def test_tensors_that_ask_python(self):
         """A subclass that says where it is, for which it runs operators of the capture."""

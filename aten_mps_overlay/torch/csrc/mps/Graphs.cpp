@@ -257,18 +257,6 @@ py::list resultsInUse(const MPSCommandGraph& graph) {
   return results;
 }
 
-// Freeing the graph's memory may wait for the stream's queue, and a block on
-// the queue may wait for the GIL. So this releases the GIL first. If the caller
-// is itself on the queue, freeing doesn't wait, and the GIL stays: taking it
-// back there could deadlock.
-void destroyGraph(MPSCommandGraph* graph) {
-  std::optional<py::gil_scoped_release> no_gil;
-  if (PyGILState_Check() && !at::mps::isOnStreamQueue()) {
-    no_gil.emplace();
-  }
-  delete graph;
-}
-
 /// What `torch.mps.graph` does around a block. In C++, because Python runs
 /// signal handlers between any two instructions of a function: an `__exit__()`
 /// in Python may raise before it has done anything.
@@ -381,16 +369,12 @@ Raises:
 void initGraphBindings(py::module& module) {
   at::mps::setProgramLine(&gatherFrame, &lineOf);
   at::mps::setGradientTarget(&gradientTarget);
-  // These calls may wait for the stream's queue, where a block may wait for the
-  // GIL. So the wrapper releases the GIL. It also passes C++ warnings on to
-  // Python.
+  // These calls may wait for the stream's queue, so the wrapper releases the
+  // GIL. It also passes C++ warnings on to Python.
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
       module, "_MPSGraph")
       .def(
-          py::init([](bool keep_graph, size_t encode_ahead) {
-            return std::shared_ptr<MPSCommandGraph>(
-                new MPSCommandGraph(keep_graph, encode_ahead), &destroyGraph);
-          }),
+          py::init<bool, size_t>(),
           py::arg("keep_graph") = false,
           py::arg("encode_ahead") = 0)
       .def(

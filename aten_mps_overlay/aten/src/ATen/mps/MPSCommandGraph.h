@@ -220,8 +220,4 @@ class TORCH_API MPSCommandGraph {
 
 TORCH_API MPSCommandGraphPool newGraphPool();
 
-/// True in a block of the stream's queue, where nothing may wait for the
-/// interpreter.
-TORCH_API bool isOnStreamQueue();
-
 } // namespace at::mps

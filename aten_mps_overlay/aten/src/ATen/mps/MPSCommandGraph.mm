@@ -280,8 +280,4 @@ MPSCommandGraphPool newGraphPool() {
   return {0, next++};
 }
 
-bool isOnStreamQueue() {
-  return MPSStream::isOnAnyQueue();
-}
-
 } // namespace at::mps
