@@ -608,9 +608,9 @@ DEFAULT_DRAWS = {
 
 
 class TestRandom(GraphTestCase):
-    def check_draws(self, draw, get_state, set_state, graph=None):
+    def check_draws(self, draw, get_state, set_state):
         x = torch.randn(4, 4).to("mps")
-        graph = graph or torch.mps.MPSGraph()
+        graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
             results = [draw(x), draw(x)]
         seen = []
@@ -638,33 +638,46 @@ class TestRandom(GraphTestCase):
         self.check_draws(draw, torch.mps.get_rng_state, torch.mps.set_rng_state)
 
     @parametrize("name", list(DRAWS))
-    def test_registered_generator(self, name):
+    def test_generator_of_the_program(self, name):
         generator = torch.Generator(device="mps")
         generator.manual_seed(7)
-        graph = torch.mps.MPSGraph()
-        graph.register_generator_state(generator)
         default = torch.mps.get_rng_state()
         self.check_draws(
             lambda x: DRAWS[name](x, generator),
             generator.get_state,
             generator.set_state,
-            graph,
         )
         self.assertEqual(torch.mps.get_rng_state(), default)
 
-    def test_unregistered_generator_raises(self):
-        generator = torch.Generator(device="mps")
-        state = generator.get_state()
-        self.assert_refused(
-            r"register_generator_state\(generator\) before the capture",
-            lambda: torch.rand(4, device="mps", generator=generator),
+    def test_generator_that_the_block_makes_raises(self):
+        """Eager makes a new one each time, from the same seed. It may be made and seeded if nothing is drawn from it."""
+        for make in (
+            lambda: torch.Generator(device="mps").manual_seed(7),
+            torch._C._mps_get_default_generator().clone_state,
+        ):
+            self.assert_refused(
+                "a generator that the block made",
+                lambda: torch.rand(4, device="mps", generator=make()),
+            )
+        x = torch.ones(3, device="mps")
+        graph, y = captured(lambda: (make(), x * 2)[1])
+        y.zero_()
+        graph.replay()
+        self.assertEqual(y, torch.full_like(y, 2))
+
+    def test_generator_of_an_earlier_block(self):
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            generator = torch.Generator(device="mps").manual_seed(7)
+        self.check_draws(
+            lambda x: torch.rand(4, device="mps", generator=generator),
+            generator.get_state,
+            generator.set_state,
         )
-        self.assertEqual(generator.get_state(), state)
 
     def test_generator_outlives_its_owner(self):
         generator = torch.Generator(device="mps")
         graph = torch.mps.MPSGraph()
-        graph.register_generator_state(generator)
         twin = torch.Generator(device="mps")
         twin.set_state(generator.get_state())
         with torch.mps.graph(graph):
@@ -698,6 +711,12 @@ class TestRandom(GraphTestCase):
 
         self.assert_refused(
             "a generator was seeded or given a state", lambda: gradient(0.5)
+        )
+        # a replay would not set the state of before
+        state = torch.mps.get_rng_state()
+        self.assert_refused(
+            "a generator was seeded or given a state",
+            lambda: torch.mps.set_rng_state(state),
         )
         graph, result = captured(lambda: gradient(0.0).clone())
         with torch.no_grad():

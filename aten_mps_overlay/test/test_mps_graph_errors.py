@@ -161,12 +161,20 @@ class TestCaptureMessages(MessageTestCase):
         )
 
     def test_generators(self):
-        generator = torch.Generator(device="mps")
         self.assert_refused(
-            lambda: torch.rand(2, device="mps", generator=generator),
-            """torch.mps graph capture: random numbers were drawn from an unregistered generator, in aten::rand, so
-            replays could not continue its sequence. Call graph.register_generator_state(generator) before the capture, or
-            use the default generator.""",
+            lambda: torch.rand(
+                2, device="mps", generator=torch.Generator(device="mps")
+            ),
+            """torch.mps graph capture: random numbers were drawn from a generator that the block made, in aten::rand, and
+            each run of the block would make a new one. Make it before the capture.""",
+        )
+        generator = torch.Generator(device="mps")
+        self.assert_fails(
+            lambda: torch.mps.make_graphed_callables(
+                lambda x: torch.rand(2, device="mps", generator=generator), (self.x,)
+            ),
+            """torch.mps graph capture: random numbers were drawn from a generator other than the default one, in
+            aten::rand. Graphed callables and compiled functions draw from the default generator alone.""",
         )
         self.assert_refused(
             lambda: torch.mps.manual_seed(1),
@@ -175,20 +183,10 @@ class TestCaptureMessages(MessageTestCase):
         )
         graph = torch.mps.MPSGraph()
         graph.register_generator_state(generator)
-        with torch.mps.graph(graph):
-            self.assert_fails(
-                lambda: graph.register_generator_state(generator),
-                """torch.mps graph: register_generator_state() was called while the graph is being captured. Register
-                generators before the capture.""",
-            )
-        self.assert_fails(
-            lambda: graph.register_generator_state(torch.Generator()),
-            "torch.mps graph: register_generator_state() takes a generator of the MPS device, but this one is of cpu.",
-        )
         self.assert_raises(
             TypeError,
             lambda: graph.register_generator_state(3),
-            "generator must be a torch.Generator, got int",
+            "torch.mps graph: register_generator_state() takes a generator of the MPS device, got 3.",
         )
 
     def test_optimizer(self):

@@ -121,8 +121,6 @@ class TestRandomNumbers(GraphTestCase):
 
         generators = [torch.Generator(device="mps").manual_seed(s) for s in (1, 2)]
         graph = torch.mps.MPSGraph()
-        for generator in generators:
-            graph.register_generator_state(generator)
         with torch.mps.graph(graph):
             outputs = draw(*generators)
         twins = [torch.Generator(device="mps") for _ in range(2)]
@@ -148,8 +146,6 @@ class TestRandomNumbers(GraphTestCase):
 
         def make():
             graph = torch.mps.MPSGraph()
-            for generator in generators:
-                graph.register_generator_state(generator)
             return graph, captured_draw(graph)
 
         def captured_draw(graph):

@@ -151,7 +151,6 @@ class TestThreads(GraphTestCase):
         for seed in (1, 2):
             generator = torch.Generator(device="mps").manual_seed(seed)
             graph = torch.mps.MPSGraph()
-            graph.register_generator_state(generator)
             with torch.mps.graph(graph):
                 y = torch.rand(64, device="mps", generator=generator)
             generator.manual_seed(10 + seed)

@@ -206,6 +206,20 @@ class TestGraphedCallables(TestCase):
             ]
             self.assertEqual(*grads, **EXACT)
 
+    def test_callables_draw_from_the_default_generator_alone(self):
+        """They bring no other one back after an attempt."""
+        generator = torch.Generator(device="mps")
+        state = generator.get_state()
+
+        def draw(x):
+            return x + torch.rand(4, device="mps", generator=generator)
+
+        with self.assertRaisesRegex(RuntimeError, "other than the default one"):
+            torch.mps.make_graphed_callables(
+                draw, (torch.ones(4, device="mps"),), num_warmup_iters=0
+            )
+        self.assertEqual(generator.get_state(), state)
+
     def test_tensor_that_is_left_behind_raises(self):
         """Replays would overwrite it, or leave it as it is."""
 

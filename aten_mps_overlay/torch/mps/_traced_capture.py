@@ -136,6 +136,12 @@ class TracedCapture:
                 is_eager = here
         return len(self.traced.nodes)
 
+    def _new_graph(self) -> MPSGraph:
+        mps_graph = MPSGraph(**self.options)
+        # StateBefore brings no other one back
+        mps_graph._draw_from_default_only()
+        return mps_graph
+
     def _capture_piece(
         self, run: TracedRun, first: int, end: int, pool: _PoolHandle
     ) -> Optional[CapturedStep]:
@@ -144,7 +150,7 @@ class TracedCapture:
         before = StateBefore(run, nodes)
         own: Set[Node] = set()
         scalars: Values = {}
-        mps_graph = MPSGraph(**self.options)
+        mps_graph = self._new_graph()
         has_begun = False
         node: Optional[Node] = None
         try:
@@ -190,7 +196,7 @@ class TracedCapture:
         found = None
         for node in nodes:
             try:
-                with graph(MPSGraph(), pool=pool, empty_cache=False):
+                with graph(self._new_graph(), pool=pool, empty_cache=False):
                     run.call(node, {})
             except RuntimeError:
                 found = node

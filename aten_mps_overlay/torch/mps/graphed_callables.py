@@ -89,6 +89,7 @@ class _Graphed:
         self.forward_graph = MPSGraph()
         # A frozen parameter changes what autograd asks for, not what the graphs compute.
         self.forward_graph._set_of_callable()
+        self.forward_graph._draw_from_default_only()
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
@@ -226,6 +227,7 @@ class _Graphed:
             ]
             self.backward_graph = MPSGraph()
             self.backward_graph._set_of_callable()
+            self.backward_graph._draw_from_default_only()
             with self.capture(self.backward_graph):
                 grads = iter(self.run_backward())
             found = [next(grads) if t.requires_grad else None for t in self.surface]

@@ -224,19 +224,22 @@ class MPSGraph(torch._C._MPSGraph):
             _keep_steps(self._steps)
 
     def register_generator_state(self, generator: torch.Generator) -> None:
-        r"""Let captures of this graph draw random numbers from a generator.
+        r"""Check the argument and do nothing else. Programs for CUDA call this method.
 
-        Each replay draws the numbers that the block would draw then, and leaves the generator in the
-        same state as the block. The default generator needs no registration.
+        A capture registers each generator when the block draws from it. Each replay draws the numbers that the
+        block would draw then, and leaves the generators in the same state as the block. Drawing from a generator
+        that was made in the block raises an error.
 
         Arguments:
             generator (torch.Generator): A generator of the MPS device.
 
         Raises:
-            RuntimeError: if the graph is being captured, or if the generator has another device.
-            TypeError: if ``generator`` is not a :class:`torch.Generator`.
+            TypeError: if ``generator`` is not a generator of the MPS device.
         """
-        super().register_generator_state(generator)
+        if not isinstance(generator, torch.Generator) or generator.device.type != "mps":
+            raise TypeError(
+                f"torch.mps graph: register_generator_state() takes a generator of the MPS device, got {generator!r}."
+            )
 
     def reset(self) -> None:
         r"""Drop the recorded work and free its memory.

@@ -316,7 +316,6 @@ class GraphWorld(World):
         if block.pool in (1, 2) and graph.pool not in self._handles:
             self._handles[graph.pool] = mps.graph_pool_handle()
         work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph()
-        work.register_generator_state(self.scope.generator)
         # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
         pool = self._handles.get(graph.pool)
         # A step frees inputs, whose last values replays use.

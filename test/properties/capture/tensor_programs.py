@@ -36,7 +36,7 @@ READS: dict[str, Refusal] = {
 REFUSALS: dict[str, Refusal] = {
     **READS,
     "fallback": lambda a, graph: torch.linalg.svd(torch.ones(2, 2, device="mps")),
-    "unregistered": lambda a, graph: torch.rand(3, device="mps", generator=torch.Generator("mps")),
+    "made in the block": lambda a, graph: torch.rand(3, device="mps", generator=torch.Generator("mps")),
     "seed": lambda a, graph: mps.manual_seed(3),
     "state": lambda a, graph: mps.set_rng_state(mps.get_rng_state() ^ 1),
     "event": lambda a, graph: mps.Event().record(),
@@ -49,7 +49,6 @@ MISUSES: dict[str, Refusal] = {
     "again": lambda a, graph: graph.capture_begin(),
     "replay": lambda a, graph: graph.replay(),
     "reset": lambda a, graph: graph.reset(),
-    "registration": lambda a, graph: graph.register_generator_state(torch.Generator("mps")),
 }
 CAUGHT = "caught "
 # With the exception that leaves the block. "moved" and what the block catches are told when the capture ends.

@@ -157,8 +157,6 @@ class GraphStateWorld(StateWorld):
         if self.use.entry != "graph":
             return self.block()
         self.graph = entries.mps.MPSGraph()
-        if self.box.generator is not None:
-            self.graph.register_generator_state(self.box.generator)
         with entries.mps.graph(self.graph, empty_cache=False, check_input_liveness=self.use.checks_liveness):
             self.outputs = self.block()
         return self.outputs

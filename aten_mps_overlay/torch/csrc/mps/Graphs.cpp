@@ -4,7 +4,6 @@
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -403,19 +402,7 @@ void initGraphBindings(py::module& module) {
       .def("_set_asks_program", &MPSCommandGraph::setAsksProgram)
       .def("_set_of_callable", &MPSCommandGraph::setOfCallable)
       .def("_results_in_use", &resultsInUse)
-      .def(
-          "register_generator_state",
-          [](MPSCommandGraph& self, py::object generator) {
-            TORCH_CHECK_TYPE(
-                THPGenerator_Check(generator.ptr()),
-                "generator must be a torch.Generator, got ",
-                Py_TYPE(generator.ptr())->tp_name);
-            const at::Generator cdata =
-                reinterpret_cast<THPGenerator*>(generator.ptr())->cdata;
-            py::gil_scoped_release no_gil;
-            self.registerGeneratorState(cdata);
-          },
-          py::arg("generator"))
+      .def("_draw_from_default_only", &MPSCommandGraph::drawFromDefaultOnly)
       .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
       .def("pool", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::pool))
       .def("stats", &statsDict)

@@ -4,7 +4,7 @@
 // counterpart of ATen/cuda/CUDAGraph.h. Plain C++: may be included where
 // Objective-C is not known.
 
-#include <ATen/core/Generator.h>
+#include <ATen/core/TensorBase.h>
 #include <ATen/mps/MPSCommandGraphUtils.h>
 #include <c10/macros/Macros.h>
 
@@ -184,9 +184,11 @@ class TORCH_API MPSCommandGraph {
   /// wanted, each with what an error says of it. Takes the interpreter's lock.
   std::vector<std::pair<TensorBase, std::string>> resultsInUse(
       bool (*is_wanted)(const c10::TensorImpl&)) const;
-  /// Lets captures of this graph draw from the generator: replays will, too.
-  /// The default generator is always registered. Must precede captureBegin().
-  void registerGeneratorState(const Generator& generator);
+  /// Lets captures of this graph draw from no generator but the default one.
+  /// Call it before captureBegin().
+  void drawFromDefaultOnly() {
+    draws_from_default_only_ = true;
+  }
   MPSCommandGraphStats stats() const;
   /// How many replays have overwritten memory of the graph since its capture:
   /// its own, those of graphs that were captured before it into the same pool,
@@ -204,6 +206,7 @@ class TORCH_API MPSCommandGraph {
   const bool keep_graph_;
   const size_t encode_ahead_;
   bool is_of_callable_ = false;
+  bool draws_from_default_only_ = false;
   // guards what follows
   mutable std::mutex mutex_;
   std::unique_ptr<MPSCommandGraphCapture> capture_;
@@ -213,7 +216,6 @@ class TORCH_API MPSCommandGraph {
   std::optional<MPSCommandGraphPool> pool_;
   // why the last capture left the graph empty, "" if it did not
   std::string failure_;
-  std::vector<Generator> generators_;
   size_t replays_ = 0;
   std::atomic<bool> asks_program_{false};
 };

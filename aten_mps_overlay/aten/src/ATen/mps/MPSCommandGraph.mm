@@ -63,13 +63,12 @@ void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
   TORCH_CHECK(
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
+  detail::getDefaultMPSGenerator(); // a draw of the block would make it, and seed it
   // Casts made before the block would not be recorded.
   autocast::clear_cache();
   auto* stream = getCurrentMPSStream();
   const auto used_pool = pool ? *pool : newGraphPool();
   const bool is_nested = isCurrentStreamCapturing();
-  __block std::vector<Generator> generators = generators_;
-  generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(
@@ -80,7 +79,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSCommandGraphPool> pool,
                     "lock around each capture.");
     stream->endKernelCoalescing();
     capture_ = std::make_unique<MPSCommandGraphCapture>(
-        freeze_host_reads, used_pool, std::move(generators), check_input_liveness);
+        freeze_host_reads, used_pool, draws_from_default_only_, check_input_liveness);
   });
   if (keep_graph_) {
     capture_->wantLines();
@@ -215,22 +214,6 @@ std::vector<std::pair<TensorBase, std::string>> MPSCommandGraph::resultsInUse(
     }
   }
   return results;
-}
-
-void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
-  std::lock_guard lock(mutex_);
-  TORCH_CHECK(!capture_,
-              "torch.mps graph: register_generator_state() was called while the graph is being captured. Register "
-              "generators before the capture.");
-  TORCH_CHECK(generator.defined() && generator.device().type() == kMPS,
-              "torch.mps graph: register_generator_state() takes a generator of the MPS device, but this one is of ",
-              generator.defined() ? generator.device().str() : "none",
-              ".");
-  const bool known =
-      std::any_of(generators_.begin(), generators_.end(), [&](const Generator& other) { return other == generator; });
-  if (!known) {
-    generators_.push_back(generator);
-  }
 }
 
 MPSCommandGraphStats MPSCommandGraph::stats() const {

@@ -2,7 +2,6 @@
 
 // The capture that is underway on the stream: whose work it records, and what. Objective-C++ only.
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/mps/MPSCommandGraphHostComputations.h>
@@ -98,7 +97,7 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   /// Takes the stream. On its queue, with no compute encoder open.
   MPSCommandGraphCapture(bool freeze_host_reads,
                          MPSCommandGraphPool pool,
-                         std::vector<Generator> generators,
+                         bool draws_from_default_only,
                          bool check_input_liveness);
   ~MPSCommandGraphCapture() override;
 
@@ -156,8 +155,13 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   void keepPart(std::shared_ptr<const MPSCommandGraphRecording> part);
   /// Raises if a replay of the recording would overwrite memory of the block. On the queue.
   void checkPool(const MPSCommandGraphRecording& recording) const;
-  /// True when a replay is to draw from the generator again.
-  bool isRegistered(const GeneratorImpl* generator) const;
+  /// Differs from those of all earlier captures.
+  uint64_t number() const {
+    return number_;
+  }
+  bool drawsFromDefaultOnly() const {
+    return draws_from_default_only_;
+  }
   bool hasAllocated(const void* data) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
   void countDraws(int difference) {
@@ -190,7 +194,7 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   void refuseMove(const MPSCommandGraphInputs::Tensor& tensor);
 
   const bool freeze_host_reads_;
-  const std::vector<Generator> generators_;
+  const bool draws_from_default_only_;
   std::atomic<int> unrecorded_draws_{0};
   const bool check_input_liveness_;
   MPSHostComputations host_computations_;

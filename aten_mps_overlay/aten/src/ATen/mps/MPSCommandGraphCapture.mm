@@ -202,10 +202,10 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
 
 MPSCommandGraphCapture::MPSCommandGraphCapture(bool freeze_host_reads,
                                                MPSCommandGraphPool pool,
-                                               std::vector<Generator> generators,
+                                               bool draws_from_default_only,
                                                bool check_input_liveness)
     : freeze_host_reads_(freeze_host_reads),
-      generators_(std::move(generators)),
+      draws_from_default_only_(draws_from_default_only),
       check_input_liveness_(check_input_liveness),
       recording_(std::make_shared<MPSCommandGraphRecording>()) {
   recording_->pool.emplace(pool);
@@ -344,12 +344,6 @@ void MPSCommandGraphCapture::checkStatus(const Tensor& status, const std::string
   recordStep(MPSStatusStep{(id<MTLBuffer>)status.storage().data(),
                            status.storage_offset() * status.itemsize(),
                            std::make_shared<const std::string>(message)});
-}
-
-bool MPSCommandGraphCapture::isRegistered(const GeneratorImpl* generator) const {
-  return std::any_of(generators_.begin(), generators_.end(), [&](const Generator& registered) {
-    return registered.unsafeGetGeneratorImpl() == generator;
-  });
 }
 
 bool MPSCommandGraphCapture::hasAllocated(const void* data) const {

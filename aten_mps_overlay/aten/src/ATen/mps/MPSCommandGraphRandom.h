@@ -9,11 +9,14 @@
 
 namespace at::mps {
 
-/// Raises during a capture in which the generator is not registered. Put before
-/// its state advances.
+/// The number of the calling thread's capture, or 0.
+uint64_t captureNumber();
+
+/// Raises if a replay could not draw from the generator as the block does. Put
+/// before its state advances.
 void checkDrawInCapture(const MPSGeneratorImpl& generator);
 
-/// Raises during a capture in which the generator is registered: `what` gives
+/// Raises during a capture, unless its block made the generator: `what` gives
 /// it a state that a replay would not.
 void assertNotDrawnInCapture(
     const MPSGeneratorImpl& generator,

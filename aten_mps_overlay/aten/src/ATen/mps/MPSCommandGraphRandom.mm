@@ -12,18 +12,29 @@ namespace at::mps {
 
 static constexpr size_t kStateLength = detail::PHILOX_STATE_N * sizeof(uint32_t);
 
-static bool isUnregistered(const GeneratorImpl* generator) {
+uint64_t captureNumber() {
   const MPSCaptureLock capture;
-  return capture && !capture->isRegistered(generator);
+  return capture ? capture->number() : 0;
 }
 
-static void checkRegistered(const GeneratorImpl* generator) {
-  if (isUnregistered(generator)) {
-    raiseInCapture(
-        c10::str("random numbers were drawn from an unregistered generator",
-                 inOperator(),
-                 ", so replays could not continue its sequence. Call "
-                 "graph.register_generator_state(generator) before the capture, or use the default generator."));
+static bool isMadeInCapture(const MPSGeneratorImpl& generator) {
+  return generator.made_in_capture() != 0 && generator.made_in_capture() == captureNumber();
+}
+
+static void checkDrawable(const MPSGeneratorImpl& generator) {
+  if (isMadeInCapture(generator)) {
+    raiseInCapture(c10::str("random numbers were drawn from a generator that the block made",
+                            inOperator(),
+                            ", and each run of the block would make a new one. Make it before the capture."));
+  }
+  bool is_default_only = false;
+  if (const MPSCaptureLock capture; capture) {
+    is_default_only = capture->drawsFromDefaultOnly();
+  }
+  if (is_default_only && &generator != detail::getDefaultMPSGenerator().unsafeGetGeneratorImpl()) {
+    raiseInCapture(c10::str("random numbers were drawn from a generator other than the default one",
+                            inOperator(),
+                            ". Graphed callables and compiled functions draw from the default generator alone."));
   }
 }
 
@@ -55,7 +66,7 @@ class RandomDraw final : public MPSHostRefresh {
 
   void check() const override {
     // a replay inside the capture of another graph becomes part of that one
-    checkRegistered(generator_.unsafeGetGeneratorImpl());
+    checkDrawable(*generator_.get<MPSGeneratorImpl>());
   }
 
   void write(void* bytes) override {
@@ -80,7 +91,7 @@ void checkDrawInCapture(const MPSGeneratorImpl& generator) {
   if (!isCaptureUnderway()) {
     return;
   }
-  checkRegistered(&generator);
+  checkDrawable(generator);
   const MPSCaptureLock capture;
   if (capture && !draws_again) {
     capture->countDraws(1);
@@ -88,7 +99,7 @@ void checkDrawInCapture(const MPSGeneratorImpl& generator) {
 }
 
 void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
-  if (isCurrentStreamCapturing() && !isUnregistered(&generator)) {
+  if (isCurrentStreamCapturing() && !isMadeInCapture(generator)) {
     raiseInCapture(c10::str(what, ", which a replay would not do. Do it before the capture."));
   }
 }
@@ -125,7 +136,7 @@ void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
   if (next_offset == now[1]) {
     return;
   }
-  checkRegistered(&generator);
+  checkDrawable(generator);
   if (next_offset < now[1]) {
     raiseInCapture("a generator was given an earlier offset, which a replay would not do. Do it before the capture.");
   }

@@ -232,10 +232,9 @@ TEST_F(MPSDrawnBytesTest, UnknownGeneratorMayBeGivenAState) {
   EXPECT_EQ(changed.current_seed(), 5);
 }
 
-TEST_F(MPSDrawnBytesTest, RegisteredGenerator) {
+TEST_F(MPSDrawnBytesTest, GeneratorOfTheProgram) {
   generator = at::mps::detail::createMPSGenerator(5);
   MPSCommandGraph graph;
-  graph.registerGeneratorState(generator);
   graph.captureBegin();
   auto result = drawOnce();
   graph.captureEnd();

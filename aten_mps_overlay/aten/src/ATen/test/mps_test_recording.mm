@@ -30,7 +30,7 @@ class MPSRecordingTest : public ::testing::Test {
       stream->endKernelCoalescing();
       capture = std::make_unique<MPSCommandGraphCapture>(/*freeze_host_reads=*/false,
                                                          MPSCommandGraphPool{0, 0},
-                                                         std::vector<at::Generator>{},
+                                                         /*draws_from_default_only=*/false,
                                                          /*check_input_liveness=*/false);
     });
     capture->recordThisThread();
