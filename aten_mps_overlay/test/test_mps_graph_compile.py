@@ -18,8 +18,10 @@ import warnings
 
 import torch
 import torch._dynamo
+import torch._dynamo.backends.mpsgraphs
 import torch._dynamo.compiled_autograd
 import torch._functorch.aot_autograd
+import torch._higher_order_ops.effects as effects
 import torch.autograd.forward_ad as fwAD
 import torch.nn.functional as F
 from torch import nn
@@ -1327,6 +1329,44 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
         compiled = torch.compile(function, backend="mpsgraphs")
         with self.assertRaisesRegex(AssertionError, "too small"):
             compiled(new(4) - 1000)
+
+    @parametrize("name", ["as_strided", "as_strided_copy", "as_strided_scatter"])
+    def test_storage_of_an_argument(self, name):
+        """A copy of the argument has other elements there."""
+
+        def function(x):
+            sizes = (2, 2), (1, 3), 1
+            if name == "as_strided_scatter":
+                return torch.as_strided_scatter(x.t(), x.new_zeros(2, 2), *sizes)
+            return getattr(torch, name)(x.t(), *sizes) * 2
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for _ in range(2):
+            room = new(5, 8)
+            for x in (room[:3, :4], room[1:4, :4], room[2:, 3:7], room[:, ::2][:3]):
+                self.compare(compiled, function, x)
+
+    def test_effect(self):
+        """An operator that AOTAutograd orders by a token runs in each call."""
+        calls = []
+        with torch.library._scoped_library("mpsgraphs_test", "FRAGMENT") as library:
+            library.define("effect(Tensor x) -> Tensor")
+            for key in ("MPS", "Meta"):
+                library.impl(
+                    "effect", lambda x: (calls.append(x.device), x * 3)[1], key
+                )
+            op = torch.ops.mpsgraphs_test.effect.default
+            effects._register_effectful_op(op, effects._EffectType.ORDERED)
+            try:
+                compiled = torch.compile(lambda x: op(x + 1) * 2, backend="mpsgraphs")
+                for _ in range(3):
+                    x = new(4)
+                    del calls[:]
+                    y = compiled(x)
+                    self.assertIn(x.device, calls)
+                    self.assertEqual(y, (x + 1) * 6, **EXACT)
+            finally:
+                effects._deregister_effectful_op(op)
 
     @parametrize("reentrant", [True, False])
     def test_checkpoint_with_dropout(self, reentrant):

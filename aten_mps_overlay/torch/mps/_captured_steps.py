@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
-def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
+def begin_step(optimizer: "Optimizer") -> "Optional[OptimizerStep]":
     """Return a note of a step that is part of a capture, or None outside of captures."""
     if torch.compiler.is_compiling() or not graphs.is_current_stream_capturing():
         return None
     if not any(p.device.type == "mps" for p in _parameters_of(optimizer)):
         return None
-    step = CapturedStep(optimizer)
+    step = OptimizerStep(optimizer)
     counts = [v for (_, name), (v, _) in step.before.items() if name == "step"]
     if any(not isinstance(c, torch.Tensor) or c.is_cpu for c in counts) or any(
         "capturable" in group and not group["capturable"] and not group.get("fused")
@@ -28,7 +28,7 @@ def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
     return step
 
 
-class CapturedStep:
+class OptimizerStep:
     """The param groups of an optimizer at a captured step, and its state."""
 
     def __init__(self, optimizer: "Optimizer") -> None:

@@ -11,8 +11,8 @@ import torch
 from torch.fx import Node
 
 from ._traced_graph import (
-    changes_storage,
     devices,
+    forbids_capture,
     is_of_host,
     line_of,
     reads_tensors,
@@ -71,7 +71,7 @@ class TracedCapture:
         self.options = options
         self.is_on_device = any("mps" in devices(n) for n in traced.nodes)
         self.is_possible = self.is_on_device and not any(
-            changes_storage(n) for n in traced.nodes
+            forbids_capture(n) for n in traced.nodes
         )
         self.splits: List[Split] = []
         self._eager_nodes = {n for n in traced.nodes if is_of_host(n)}

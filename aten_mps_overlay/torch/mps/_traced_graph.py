@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch._higher_order_ops.effects import with_effects
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
@@ -162,14 +163,25 @@ def _views_to(node: Node) -> List[Node]:
     return chain
 
 
-def changes_storage(node: Node) -> bool:
-    """Whether the node gives one of its arguments other memory."""
+def forbids_capture(node: Node) -> bool:
+    """Whether no part of the graph can be captured, as the memory of arguments is not that of other calls."""
+    aten = torch.ops.aten
     packet = getattr(node.target, "overloadpacket", None)
-    return packet in (
-        torch.ops.aten.set_,
-        torch.ops.aten.resize_,
-        torch.ops.aten.resize_as_,
-    )
+    if packet in (aten.set_, aten.resize_, aten.resize_as_):
+        return True  # gives an argument other memory
+    if packet in (
+        aten.as_strided,
+        aten.as_strided_,
+        aten.as_strided_copy,
+        aten.as_strided_scatter,
+    ):
+        # A copy of an argument begins at the start of its storage, and has no elements but those of the argument.
+        base = node.args[0]
+        while isinstance(base, Node) and (before := view_of(base)) is not None:
+            base = before
+        return isinstance(base, Node) and base.op == "placeholder"
+    # AOTAutograd passes None for the token of an effect.
+    return node.target is with_effects
 
 
 def mutated(nodes: Sequence[Node]) -> List[Node]:

@@ -444,13 +444,12 @@ def make_graphed_callables(
     module replays as long as it is unchanged. It runs eagerly in the other training mode
     (:meth:`torch.nn.Module.train`). It also runs eagerly, with one warning, if parameters, buffers,
     submodules or their modes or hooks changed, if a parameter was unfrozen, or if autocast has other
-    settings. A ``deepcopy`` of the module is eager. Inside another capture, a call is
+    settings. A ``deepcopy`` of the module runs eagerly. Inside another capture, a call is
     recorded operator by operator.
 
     The graphs read their arguments from separate memory, and a call copies its arguments there.
-    The attribute ``static_inputs`` of a graphed function, and of the ``forward`` of a graphed module,
-    has the tensors of that memory, nested as ``sample_args``. An argument that is one of them is not
-    copied.
+    The attribute ``static_inputs`` of a graphed function, or of a graphed module's ``forward``, has these
+    tensors, nested as ``sample_args``. If you pass one of them, it is not copied.
 
     Unlike :func:`torch.cuda.make_graphed_callables`, this restores samples, buffers (running
     statistics) and the state of the default generator. Later calls do not overwrite outputs and
@@ -466,7 +465,7 @@ def make_graphed_callables(
             dtypes runs eagerly, such as one with the last and smaller batch, with one warning for
             all. Calls may pass arguments by keyword.
         num_warmup_iters (int): The number of runs of each callable before its capture.
-        allow_unused_input (bool): Whether arguments and parameters may have no effect on the outputs.
+        allow_unused_input (bool): With True, arguments and parameters need not affect the outputs.
         pool (optional): Token of a memory pool for all graphs, by default a new one. If a graph of
             the pool is replayed between a forward and a backward pass, it may overwrite activations.
             The backward pass then raises.
@@ -481,9 +480,9 @@ def make_graphed_callables(
             under :func:`torch.inference_mode`. Also if an argument is unused and
             ``allow_unused_input`` is not set, if a result is a view of an argument, a parameter or a
             buffer, and if the capture raises. A call raises if an argument requires gradients
-            and its sample did not. A backward pass raises in three cases: activations, weights or
-            static inputs that it needs were overwritten; it runs in a later capture; its gradients
-            are differentiated again. The capture raises, too, if the callable keeps a tensor that it
+            and its sample did not. A backward pass raises if activations, weights or static
+            inputs that it needs were overwritten, if it runs in a later capture, and if its gradients are
+            differentiated again. The capture raises, too, if the callable keeps a tensor that it
             made and does not return, for example as an attribute of the module.
         ValueError: if there are not as many samples as callables.
         TypeError: for options of a wrong type, for samples that are not plain MPS tensors, and for

@@ -90,25 +90,25 @@ class MPSGraph(torch._C._MPSGraph):
     .. warning::
         Graphs are a beta feature: their interface may change.
 
-    A replay reads and writes the memory that the tensors had during the capture. Give it new
-    input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
-    results from the tensors made in the capture. Each replay overwrites them. Shapes, dtypes and
+    A replay uses the same memory as the capture. Write new input into the captured tensors in
+    place (:meth:`torch.Tensor.copy_`, ...), and read results from the tensors made in the
+    capture. Each replay overwrites them. Shapes, dtypes and
     Python numbers are fixed at capture; a replay raises if a CPU tensor that the block read as a
     number has changed. If a ``.grad`` was None in the capture, each replay overwrites it and does not
     add to it, as in CUDA.
 
     The graph keeps the memory of a tensor that existed before the capture. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
-    *replaced* instead, as by ``load_state_dict(assign=True)``, and nothing else has the old one,
-    the next replay raises, too. With ``check_input_liveness=False`` it continues with the old one.
+    *replaced* instead, as by ``load_state_dict(assign=True)``, or dropped, the next replay raises,
+    too. With ``check_input_liveness=False`` it uses the old one.
 
     Arguments:
         keep_graph (bool): With True, the graph keeps the recording, so that :meth:`instantiate` may be
             called again, and :meth:`debug_dump` names the lines of the program.
-        encode_ahead (int, optional): The number of replays that another thread encodes in advance,
-            0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
-            together keep at most 16. The graph that was replayed least recently drops its replays.
-            Some graphs keep none; ``why_not_ahead`` of :meth:`stats` gives the reason. The default is
+        encode_ahead (int, optional): The number of replays, 0 to 16, that a second thread encodes in
+            advance, so that :meth:`replay` only commits one. All graphs together keep at most 16; the
+            graph that was replayed least recently drops its own. If a graph keeps none,
+            ``why_not_ahead`` of :meth:`stats` gives the reason. The default is
             the value of ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD`` in the environment, or 0, because Apple
             does not document that two threads may encode an MPSGraph and an executable at once.
 
@@ -204,8 +204,8 @@ class MPSGraph(torch._C._MPSGraph):
         super().capture_end()
 
     def instantiate(self) -> None:
-        r"""Plan the calls of a replay. With ``keep_graph=True`` the end of a capture does not plan them.
-        If you do not call this method, the first replay plans them and takes longer than others.
+        r"""Prepare the replay of a graph that was made with ``keep_graph=True``. If you do not call this
+        method, the first replay prepares it and takes longer.
 
         May be called again. When it raises, replays stay as they were.
 
@@ -267,8 +267,8 @@ class MPSGraph(torch._C._MPSGraph):
             ``kernel_objects`` (such as matrix factorizations) and ``host_refreshes`` (CPU
             tensors that are read again, random states); ``constants`` (copies of CPU
             tensors that the block made); ``executables`` (used by the graph runs);
-            ``buffers`` and ``buffer_bytes`` (kept memory outside of the pool), ``pool_bytes`` (the
-            most of the pool in use), ``replays`` (since the capture), ``ready_replays`` (already
+            ``buffers`` and ``buffer_bytes`` (memory from before the capture that the graph keeps),
+            ``pool_bytes`` (the largest part of the pool that was in use), ``replays`` (since the capture), ``ready_replays`` (already
             encoded), ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
             reason why no replay is encoded ahead; empty if there is none, and before the first
             replay).
@@ -331,8 +331,8 @@ class graph(torch._C._MPSGraphContext):
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
         empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
-            before the capture, as :class:`torch.cuda.graph` does. The pool of a graph cannot use
-            memory that is cached for tensors outside of graphs.
+            before the capture, as :class:`torch.cuda.graph` does. A graph cannot use memory that
+            is cached for tensors outside of graphs.
 
     Raises:
         TypeError: if an argument has another type, or if ``stream`` is of another device.
@@ -409,9 +409,9 @@ _current_graph: Optional[MPSGraph] = None
 
 class graph_capture(graph):
     r"""Context manager that captures the MPS work of its block into a new graph, which
-    :func:`graph_replay` replays. ``torch.mps`` keeps the graph of the last capture of any thread, and
-    its memory, until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph. Keep it if you use
-    several graphs, or if a library may also capture.
+    :func:`graph_replay` replays. All threads share one such graph: the next ``graph_capture()`` replaces
+    it, and :func:`graph_reset` drops it. If you use several graphs, or a library may also capture, keep
+    yours: ``with graph_capture() as g``.
 
     Arguments:
         pool (optional): See :meth:`MPSGraph.capture_begin`.

@@ -327,8 +327,13 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
+        with_autograd = compile_with_autograd(module, inputs)
+        # Dynamo disables itself around the whole call, so once more around this part would only take time.
+        with_autograd = getattr(
+            with_autograd, "_torchdynamo_orig_callable", with_autograd
+        )
         return _with_eager_state(
-            name, module, compile_with_autograd(module, inputs), autocast=_autocast()
+            name, module, with_autograd, bool(forwards), _autocast()
         )
     except TensorifyScalarRestartAnalysis:
         raise
@@ -341,17 +346,21 @@ def mpsgraphs(
         return module.forward
 
 
-def _autocast() -> Tuple[Any, ...]:
+def _autocast() -> Tuple[Optional[torch.dtype], Optional[torch.dtype]]:
     """What chooses the dtypes of operators; their casts are part of a trace."""
     is_enabled, dtype_of = torch.is_autocast_enabled, torch.get_autocast_dtype
-    return tuple((is_enabled(d), is_enabled(d) and dtype_of(d)) for d in ("mps", "cpu"))
+    return (
+        dtype_of("mps") if is_enabled("mps") else None,
+        dtype_of("cpu") if is_enabled("cpu") else None,
+    )
 
 
 def _with_eager_state(
     name: str,
     module: torch.fx.GraphModule,
     compiled: Callable[..., Any],
-    autocast: Tuple[Any, ...],
+    is_trained: bool,
+    autocast: Tuple[Optional[torch.dtype], Optional[torch.dtype]],
 ) -> Callable[..., Any]:
     """Runs what Dynamo traced eagerly if the calls have other state than the trace, which Dynamo doesn't guard."""
     was_told = False
@@ -369,7 +378,8 @@ def _with_eager_state(
                 )
             return module.forward(*args)
         results = compiled(*args)
-        _forbid_second_order(args, results)
+        if is_trained:
+            _forbid_second_order(args, results)
         return results
 
     return call
