@@ -1,6 +1,8 @@
-"""Pages against the code: the promises, the list of CUDA's tests, the list of host reads, and the examples in Python."""
+"""Pages against the code: the promises, the API, the list of CUDA's tests, the list of host reads, and the examples in Python."""
 
 import ast
+import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -31,6 +33,47 @@ def test_each_promise_has_tests() -> None:
     texts = {path.name: path.read_text() for folder in FOLDERS for path in folder.rglob("test_*.py")}
     named = [test for _, tests in rows for test in re.findall(r"`(test_\w+\.py)::(test_\w+)`", tests)]
     assert [(file, test) for file, test in named if f"def {test}(" not in texts.get(file, "")] == []
+
+
+API = (DOCS / "api.md").read_text()
+
+
+def section(title: str) -> list[str]:
+    """The first cells of a section's table."""
+    text = API.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([^|]+)` \|", text, re.M)
+
+
+def call_of(name: str, function: Any, skip: int = 0) -> str:
+    """How the page writes a function with its arguments."""
+    arguments = []
+    for parameter in list(inspect.signature(function).parameters.values())[skip:]:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in arguments:
+            arguments.append("*")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}".replace("'", '"')
+        arguments.append(parameter.name + default)
+    return f"{name}({', '.join(arguments)})"
+
+
+def test_api_page_has_each_public_name_with_its_arguments() -> None:
+    modules = [path.stem for path in (OVERLAY / "torch" / "mps").glob("[!_]*.py")]
+    names = {"compile_report"}.union(*(importlib.import_module(f"torch.mps.{module}").__all__ for module in modules))
+    assert names <= set(torch.mps.__all__)
+    assert sorted(section("Functions of `torch.mps`")) == sorted(call_of(n, getattr(torch.mps, n)) for n in names)
+    graph: Any = torch.mps.Graph
+    methods = [call_of(name, getattr(graph, name), skip=1) for name in dir(graph) if not name.startswith("_")]
+    assert sorted(section("Methods of `Graph`")) == sorted(methods)
+
+
+def test_api_page_has_each_option_and_variable() -> None:
+    options = importlib.import_module("torch.mps._compiled_graphs").Options()
+    assert section('Options of `torch.compile(backend="mpsgraphs")`') == [
+        f"{k}={v!r}" for k, v in vars(options).items()
+    ]
+    folders = (OVERLAY / "torch", OVERLAY / ATEN / "mps", ROOT / "scripts" / "mac_wheel")
+    sources = [path.read_text() for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".mm"}]
+    variables = set(re.findall(r"\"((?:PYTORCH|TORCH)_(?:\w+_)?MPS_\w+)\"", "\n".join(sources)))
+    assert {row.partition("=")[0] for row in section("Environment variables")} == variables
 
 
 # All of their tests are about the pools of graphs.
