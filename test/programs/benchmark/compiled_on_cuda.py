@@ -33,7 +33,7 @@ def calls_of_layers(layers: int) -> dict[str, float]:
     model = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(layers))).to("cuda").eval()
     x = torch.randn(4, 16, device="cuda")
     torch._dynamo.mark_static_address(x)  # type: ignore[attr-defined,unused-ignore]
-    graph = torch.cuda.CUDAGraph()
+    graph = torch.cuda.CUDAGraph()  # type: ignore[no-untyped-call,unused-ignore]
     for _ in range(3):
         model(x)
     with torch.cuda.graph(graph):
