@@ -18,6 +18,7 @@ from moving import put, resolve, upstream_elsewhere
 from workshop import command_git, Workshop
 
 ROOT = own_layout().root
+PATCHES_PAGE = ROOT / "docs" / "patches.md"
 PAGES = sorted(
     path
     for folder in (".", "docs", "patches", "scripts", "test")
@@ -46,22 +47,29 @@ def test_named_tests_exist() -> None:
     sources = [*(ROOT / "aten_mps_overlay" / "test").glob("*.py"), *(ROOT / "test").rglob("test_*.py")]
     known = set(re.findall(r"def (test_\w+)", "\n".join(path.read_text() for path in sources)))
     known |= {path.stem for path in sources}
-    page = ROOT / "docs" / "upstreaming.md"
-    named = set(TEST.findall(page.read_text()))
+    named = set(TEST.findall(PATCHES_PAGE.read_text()))
     assert len(named) > 5
     assert named - known == set()
 
 
-def test_every_entry_has_its_row_on_the_page_about_porting() -> None:
-    page = (ROOT / "docs" / "porting.md").read_text("utf-8")
-    table = page.partition("| patch | 2.13 | main (2.15.0) | what to do |\n")[2].partition("\n\n")[0]
-    names = parse_series(own_layout().series.read_text("utf-8"), "patches/series").names
-    assert re.findall(r"^\| \[?`([^`]+)`", table, re.M) == names
+def test_the_table_of_patches_agrees_with_both_series() -> None:
+    layout = own_layout()
+    release = layout.patches / "releases" / "2.13"
+    kept = parse_series((release / "series").read_text("utf-8"), "series").names
+
+    def on_release(name: str) -> str:
+        if name not in kept:
+            return "dropped"
+        return "own hunks" if (release / "patches" / f"{name}.patch").exists() else "as it is"
+
+    rows = re.findall(r"^\| \[`([^`]+)`\]\([^)]+\) \| .* \| ([^|]*) \| [^|]*\|$", PATCHES_PAGE.read_text("utf-8"), re.M)
+    names = parse_series(layout.series.read_text("utf-8"), "patches/series").names
+    assert rows == [(name, on_release(name)) for name in names]
 
 
 INLINE = re.compile(r"`([^`]+)`")
 STARTS = ("make ", "git ", "scripts/mpsfork ")
-# The commands for an edit of the series, on docs/upstreaming.md.
+# The commands for an edit of the series, on PATCHES_PAGE.
 SERIES = ("make fetch", "make apply", "git commit --fixup", "git rebase -i --autosquash", "make refresh", "make verify")
 
 
@@ -152,15 +160,14 @@ def clone(shop: Workshop) -> Clone:
     return Clone(shop)
 
 
-def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
+def test_page_about_the_patches_can_be_followed(shop: Workshop, clone: Clone) -> None:
     remote = upstream_elsewhere(shop, put("aten/Stream.mm", "stream 4\n", "stream four\n"))
     base = command_git(remote, "rev-parse", "HEAD")
     command_git(clone.root, "commit", "--quiet", "--all", "--message=another address")
-    page = ROOT / "docs" / "upstreaming.md"
     run_here: list[str] = []
 
     def follow(line: str, where: Path | None = None, fails: bool = False) -> str:
-        assert line in commands(page)
+        assert line in commands(PATCHES_PAGE)
         run_here.append(line)
         return clone.run(line, where, fails)
 
@@ -179,7 +186,7 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     assert command_git(shop.checkout, "log", "-1", "--format=%an <%ae>") == "Name <mail@example.org>"
     follow("make export")
     line = follow_elsewhere = "git am --keep-non-patch build/export/*.patch"
-    assert line in commands(page)
+    assert line in commands(PATCHES_PAGE)
     run_here.append(line)
     command_git(remote, "checkout", "--quiet", "main")
     clone.run(follow_elsewhere.replace("build/export", str(shop.layout.export)), remote)
@@ -187,11 +194,11 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # They need a Mac, an account of ghstack's or hours.
     elsewhere = {"lint-overlay", "test-patches", "test-next", "fetch --checkout DIR"}
-    assert set(commands(page)) - set(run_here) - set(SERIES) == {f"scripts/mpsfork {words}" for words in elsewhere}
+    assert set(commands(PATCHES_PAGE)) - set(run_here) - set(SERIES) == {f"scripts/mpsfork {words}" for words in elsewhere}
 
 
 def test_an_edit_of_the_series_can_be_followed(shop: Workshop, clone: Clone) -> None:
-    assert set(SERIES) <= set(commands(ROOT / "docs" / "upstreaming.md"))
+    assert set(SERIES) <= set(commands(PATCHES_PAGE))
     fetch, apply, fixup, autosquash, refresh, verify = SERIES
     for line in (fetch, apply):
         clone.run(line)
