@@ -52,8 +52,8 @@ rebase:     ## move the series to another PyTorch [ONTO CONTINUE SKIP ABORT]
 
 ##@ Maintain
 
-mutants:    ## plant faults, and report the suites that notice them [MUTANT RESUME PAGE]
-	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
+mutants:    ## plant faults, and report the suites that notice them [MUTANT RESUME]
+	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume)
 
 clean:      ## remove all builds; keep the checkout
 	@$(MPSFORK) clean

@@ -102,16 +102,13 @@ def test_newer(project: Project, no_faults: bool) -> int:
 @click.option("--resume", is_flag=True, help="Skip the mutants that the last report of the same sources has.")
 @click.option("--list", "listed", is_flag=True, help="List all mutants and run none.")
 @click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/mutants.json]")
-@click.option("--page", type=_PATH, metavar="FILE", help="[default: docs/results/mutants.md, of a whole run]")
 @click.pass_obj
-def mutants(
-    project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
-) -> int:
+def mutants(project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None) -> int:
     """Introduce small faults one at a time and report which suite notices (Linux)."""
     if listed:
         mutants_module.show_list(mutants_module.choose(project, names))
         return 0
-    verdicts = mutants_module.run_mutants(project, names, resume, report, page)
+    verdicts = mutants_module.run_mutants(project, names, resume, report)
     mutants_module.show(verdicts)
     return 0 if all(verdict.good for verdict in verdicts) else 1
 

@@ -41,7 +41,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page and its plot")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page and its pictures")
     return parser.parse_args()
 
 
@@ -98,9 +98,9 @@ def main() -> int:
         goals = measure_all(rows, device)
         write(path, rows, device, trials, goals)
     if arguments.page:
-        from benchmark.page import write_page  # needs matplotlib
+        from benchmark.page import write_pages  # needs matplotlib
 
-        write_page(arguments.page, path)
+        write_pages(arguments.page, path)
     bad = [row.name for row in rows if row.wrong or row.reason.startswith("failed")]
     if bad:
         print(f"Failed, or a replay differs from eager: {', '.join(bad)}.", file=sys.stderr)

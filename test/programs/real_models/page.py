@@ -1,59 +1,61 @@
-"""docs/results/models.md, from a run of all models."""
+"""Writes docs/results/models.md and its summary, from a run of all models."""
 
 import datetime
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from textwrap import shorten
 
 import torch
-from page_table import table
+from page_table import table, write_page
 
 from real_models.catalog import architectures
 from real_models.generation import cases, CHOICES, GENERATE
 from real_models.measure import Outcome, Row, Rows, TRAINING_STEPS
 
-_HEAD = """# Models of public libraries
+_HEAD = """# Models
 
-This page shows which models of public libraries can be captured or compiled. `scripts/mpsfork models --page docs/results/models.md` wrote it on {date},
-on the simulator ({machine}, torch {torch}).
-
-The models are small configurations with random weights of transformers, diffusers, timm and torchvision
-([versions](../../requirements-models.txt)), in inference, in float32 and float16. [test/programs/real_models](../../test/programs/real_models/README.md)
-explains how each is captured, compiled and compared. Models with the same outcomes share a row; *pieces* are the graphs of a compiled model.
-
-*Equal* means bit for bit. *raises*: the capture raises, and the compiled form runs.
+`scripts/mpsfork models --page …` wrote this file; [README.md](README.md#models-and-programs) explains it.
 
 {summary}
+*Equal* means bit for bit, *raises* that the capture raises. *Pieces* are the graphs of a compiled model. Models with the same outcomes share a row.
 """
 _OUTCOMES = ("equal", "refused", "fails", "differs")
 _MODES = ("as it is", "compiled")
+_CAPTIONS = ("captured", "compiled")
 _TRAINING = """
 ## {steps} steps of training, compiled
 
-Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced*: equal to the same trace without
-captures. Dynamo splits these models into several graphs; if several of them read a tensor, AOTAutograd adds up its gradient graph by
-graph. *Not repeatable*: the trace adds up by index in no fixed order and differs from itself; replays differ from it at most
-four times as much.
+Losses, gradients, weights and buffers after each step are compared with those of eager training, in float32.
+
+*As traced*: equal to the same trace without captures, but not to eager training. Dynamo splits these models into several graphs, and AOTAutograd adds up
+the gradient of a tensor that several of them read graph by graph.
+
+*Not repeatable*: the trace adds up by index in no fixed order, so two runs of it differ. Replays differ from it at most four times as much.
 
 """
 _NOTES = {
-    "detection": """torchvision's Linux wheel has no MPS kernel for non-maximum suppression. These models therefore run with
-`PYTORCH_ENABLE_MPS_FALLBACK=1`, in eager too: such operators then run on the CPU. The number of boxes depends on the values, so
-Dynamo breaks the graph there. *Network* is the part without choices, backbone and head, and runs without the fallback.
+    "detection": """torchvision's Linux wheel has no MPS kernel for non-maximum suppression, so these models run it on the CPU
+(`PYTORCH_ENABLE_MPS_FALLBACK=1`). The number of boxes depends on the values, so Dynamo breaks the graph there. *Network* is backbone and head alone, without
+the fallback.
 
 """
 }
 _GENERATION = """
 ## `generate()`
 
-Each way must give the tokens of eager's `generate()`, greedy and sampled with one seed, in float32, for four prompts. The first
-prompt is captured; the second has the same length, the third is longer and the fourth shorter. *forward*: `model.forward` is compiled by
-`torch.compile(backend="mpsgraphs")`. *library*: `generate(compile_config=…)` compiles the steps after the prompt by itself. *by
-hand*: one step is captured by `torch.mps.graph`, with the choice of the token in it, and replayed for each prompt.
+`generate()` must give the same tokens, greedy and sampled with one seed, in float32, for four prompts. The first prompt is captured. The second has the
+same length, the third is longer, the fourth shorter.
 
-*static* and *hybrid* are `cache_implementation`. GPT-2 in this version of transformers does not support a static cache, so its
-shapes grow with each step. The counts of the compiled forms are for the second prompt, summed over Dynamo's pieces; 0 captures means
-that the graphs of the first prompt are used again.
+| way | what is captured |
+|---|---|
+| forward | `model.forward`, compiled by `torch.compile(backend="mpsgraphs")` |
+| library | the steps after the prompt, compiled by `generate(compile_config=…)` |
+| by hand | one step with the choice of the token, captured by `torch.mps.graph` |
+
+*Cache* is `cache_implementation`. GPT-2 has no static cache in this version of transformers, so its shapes grow with each step. The counts of compiled
+forms are for the second prompt; 0 captures means that it uses the graphs of the first.
 
 """
 _GENERATED = "models | cache | way | greedy | sampled | captures | replays | eager calls | operators in between"
@@ -61,6 +63,11 @@ _GENERATED = "models | cache | way | greedy | sampled | captures | replays | eag
 
 def _named(outcome: str) -> str:
     return "raises" if outcome == "refused" else outcome
+
+
+def _cut(reason: str) -> str:
+    """The first sentence of an error, or its beginning."""
+    return shorten(reason.partition(". ")[0], 110, placeholder=" …")
 
 
 def _table(head: str, named: Iterable[Sequence[str]]) -> str:
@@ -85,7 +92,7 @@ def _pieces(outcome: Outcome) -> str:
 
 def _cells(row: Row) -> list[str]:
     if "as it is" not in row.modes:
-        return [f"eager does not run: {row.modes['eager'].reason}", "–"]
+        return [f"eager raises: {_cut(row.modes['eager'].reason)}", "–"]
     as_it_is, compiled = (row.modes[mode] for mode in _MODES)
     return [_named(as_it_is.outcome), _pieces(compiled)]
 
@@ -106,7 +113,7 @@ def _times(rows: Sequence[Row]) -> str:
         taken = [row.modes[mode].microseconds for row in rows if mode in row.modes]
         known = [value for value in taken if value is not None]
         medians.append(f"{name} {statistics.median(known):,.0f}" if known else f"{name} –")
-    return f"\nCPU time of a pass in µs, median of those that were timed (SIMULATED): {'; '.join(medians)}.\n"
+    return f"\nCPU time of a pass, µs, median of the timed models (SIMULATED): {'; '.join(medians)}.\n"
 
 
 def _count(rows: list[Row], mode: str, outcome: str) -> int:
@@ -115,9 +122,14 @@ def _count(rows: list[Row], mode: str, outcome: str) -> int:
 
 def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
-    said = f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n"
-    counts = ((mode, *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES)
-    return said + _table(f"mode | {' | '.join(map(_named, _OUTCOMES))}", counts)
+    said = (
+        f"{len(names)} architectures, {len(rows)} runs. {_count(rows, 'eager', 'fails')} runs fail without a capture, too. "
+        f"Simulator on {platform.system()} {platform.machine()}, torch {torch.__version__}, {datetime.date.today()}.\n\n"
+    )
+    counts = (
+        (name, *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode, name in zip(_MODES, _CAPTIONS)
+    )
+    return said + _table(f"form | {' | '.join(map(_named, _OUTCOMES))}", counts)
 
 
 def _decoded(row: Row) -> list[str]:
@@ -135,31 +147,31 @@ def _decoded(row: Row) -> list[str]:
 def _refusals(rows: list[Row]) -> str:
     help_of = {one.name: one.help for one in architectures()}
     refused = [
-        (row.name, row.modes["as it is"].reason.partition(". ")[0], help_of[row.name])
+        (
+            row.name,
+            row.modes["as it is"].reason.partition(". ")[0].removeprefix("torch.mps graph capture: "),
+            help_of[row.name],
+        )
         for row in rows
         if row.dtype == "float32" and "as it is" in row.modes and row.modes["as it is"].outcome == "refused"
     ]
-    return "\n## Captures that raise\n\n" + _table("models | why | what may help", refused) if refused else ""
+    return "\n## Captures that raise\n\n" + _table("models | error | what may help", refused) if refused else ""
 
 
-def page(found: Rows) -> str:
+def write(path: Path, found: Rows) -> None:
     rows = [row for row in found.values() if row.kind != GENERATE]
-    head = _HEAD.format(
-        date=datetime.date.today().isoformat(),
-        machine=f"{platform.system()} {platform.machine()}",
-        torch=torch.__version__,
-        summary=_summary(rows),
-    )
-    parts = [head]
+    summary = _summary(rows)
+    parts = [_HEAD.format(summary=summary)]
     for kind in dict.fromkeys(row.kind for row in rows):
         by_name: dict[str, list[Row]] = {}
         for row in (row for row in rows if row.kind == kind):
             by_name.setdefault(row.name, []).append(row)
         models = ((name, *_in_all_dtypes(several)) for name, several in by_name.items())
-        shown = _table("models | as it is | compiled: pieces", models)
+        shown = _table("models | captured | compiled: pieces", models)
         timed = _times([row for several in by_name.values() for row in several])
         parts += [f"\n## {kind[0].upper()}{kind[1:]}\n\n", _NOTES.get(kind, ""), shown, timed]
     trained = [(row.name, row.modes["compiled, training"]) for row in rows if "compiled, training" in row.modes]
     pieces = _table("models | compiled: pieces", ((name, _pieces(outcome)) for name, outcome in trained))
     decoded = _table(_GENERATED, (_decoded(row) for row in found.values() if row.kind == GENERATE))
-    return "".join([*parts, _TRAINING.format(steps=TRAINING_STEPS), pieces, _GENERATION, decoded, _refusals(rows)])
+    parts += [_TRAINING.format(steps=TRAINING_STEPS), pieces, _GENERATION, decoded, _refusals(rows)]
+    write_page(path, "".join(parts), summary)

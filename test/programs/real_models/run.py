@@ -19,7 +19,7 @@ from real_models import REPOSITORY  # noqa: E402
 from real_models.catalog import architectures, QUICK, TRAINED  # noqa: E402
 from real_models.generation import cases, decode, GENERATE, QUICK_CASES  # noqa: E402
 from real_models.measure import measure, read, Row, Rows, write  # noqa: E402
-from real_models.page import page  # noqa: E402
+from real_models.page import write as write_results  # noqa: E402
 
 _DTYPES = (torch.float32, torch.float16)
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
@@ -99,7 +99,7 @@ def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool,
     for failure in failures:
         print(failure, file=sys.stderr)
     if path:
-        path.write_text(page(rows))
+        write_results(path, rows)
     compiled = [row.modes["compiled"].outcome for row in rows.values() if "compiled" in row.modes]
     print(
         f"{compiled.count('equal')} of {len(rows) - len(chosen_cases)} equal eager through the backend, {len(failures)} failures. "

@@ -20,7 +20,7 @@ from torch import nn, Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from page_table import table  # noqa: E402
+from page_table import table, write_page  # noqa: E402
 
 from real_models import programs, programs_generation  # noqa: E402
 
@@ -90,24 +90,27 @@ def compare(program: Any) -> Found:
     return Found(title, " ".join(note.split()), is_equal, *counts)
 
 
-def page(results: list[Found]) -> str:
-    """The page of a run of all."""
+def write(path: Path, results: list[Found]) -> None:
+    """Write the page of a run of all programs."""
     rows = [
         (found.title, found.outcome, str(found.captures), str(found.replays), f"{found.replayed:.0%}")
         for found in results
     ]
     notes = "".join(f"\n**{found.title}**: {found.note}\n" for found in results if found.note)
-    return f"""# Programs as people write them
+    equal, good = (sum(bool(getattr(found, name)) for found in results) for name in ("is_equal", "is_good"))
+    summary = (
+        f"{len(results)} programs: {equal} equal the unchanged program bit for bit, and {good} replay at least {_REPLAYED:.0%} of their "
+        f"calls. Simulator on {platform.system()} {platform.machine()}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}.\n"
+    )
+    columns = ("program", "compared with eager", "captures", "replays", "replayed")
+    text = f"""# Programs
 
-This page shows programs that compile their models with `backend="mpsgraphs"` and are otherwise unchanged.
-`scripts/mpsfork programs --page docs/results/programs.md` wrote it on {time.strftime("%Y-%m-%d")}, on the simulator ({platform.system()} {platform.machine()}, torch {torch.__version__}).
+`scripts/mpsfork programs --page …` wrote this file; [README.md](README.md#models-and-programs) explains it. The programs are in
+[programs.py](../../test/programs/real_models/programs.py) and [programs_generation.py](../../test/programs/real_models/programs_generation.py).
 
-The models are small and have random weights. All results of a program (losses, outputs, trained weights) are compared with those of its eager run, bit
-for bit. *Replayed* is the share of passes that were replays, without the captures.
-[programs.py](../../test/programs/real_models/programs.py) and [programs_generation.py](../../test/programs/real_models/programs_generation.py) have the
-programs, [requirements-models.txt](../../requirements-models.txt) has the versions.
-
-{table(("program", "compared with eager", "captures", "replays", "replayed"), rows)}{notes}"""
+{summary}
+{table(columns, rows)}{notes}"""
+    write_page(path, text, summary)
 
 
 @click.command()
@@ -130,7 +133,7 @@ def main(only: tuple[str, ...], path: Path | None, no_replay: bool) -> None:
         counts = f"{found.captures} captures, {found.replays} replays, {found.eager_calls} eager calls"
         print(f"[{number}/{len(chosen)}] {program.__name__}: {found.outcome}, {counts}", flush=True)
     if path:
-        path.write_text(page(results))
+        write(path, results)
     bad = [found for found in results if (found.is_equal if no_replay else not found.is_good)]
     print(f"{len(results) - len(bad)} of {len(results)} programs are as wanted.")
     sys.exit(bool(bad))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from sweep_report import finish, page
+from sweep_report import finish, write
 
 HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[2] / "build" / "reports"
@@ -108,7 +108,7 @@ def main() -> None:
     cases = run(options, pairs, console)
     status = finish(cases, options.report, options.no_replay, options.state, console)
     if options.page:
-        options.page.write_text(page(cases, options.sample, MOST_SAMPLES))
+        write(options.page, cases, options.sample, MOST_SAMPLES)
     raise SystemExit(status)
 
 

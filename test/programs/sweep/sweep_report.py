@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from page_table import table  # noqa: E402
+from page_table import table, write_page  # noqa: E402
 
 # What became of a case. The last three have none: eager did not run it.
 OUTCOMES = (
@@ -30,6 +30,16 @@ OUTCOMES = (
     "simulator_lacks",
     "simulator_refused",
 )
+# The outcomes as the page of all results shows them.
+_IN_SHORT = {
+    "the replay equals eager": ("equal", "equal_up_to_rounding"),
+    "equal, but no input could be changed": ("unchanged_inputs",),
+    "equal even without a replay, so nothing is shown": ("no_effect_visible",),
+    "the capture raises": ("refused",),
+    "**the replay differs, or the process crashes**": ("wrong", "crash"),
+    "not run: eager raises on MPS": ("eager_lacks",),
+    "not run: the simulator does not have the call, or rejects it": ("simulator_lacks", "simulator_refused"),
+}
 # How a comparison says that a replay gave something else.
 RESULTS_DIFFER = "results or gradients differ"
 INPUTS_DIFFER = "inputs differ afterwards"
@@ -91,26 +101,19 @@ def grouped(cases: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[str]]
     return dict(sorted(groups.items(), key=lambda group: (OUTCOMES.index(group[0][0]), group[0][1])))
 
 
-def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
-    """The page for docs/; of a sample it says what was not run."""
+def write(path: Path, cases: list[dict[str, Any]], every: int, most: int) -> None:
+    """Write the page for docs/ and its summary; of a sample it says what was not run."""
     import torch
 
     totals = count(cases)
     run = [case for case in cases if case["outcome"] not in ("eager_lacks", *OF_THE_SIMULATOR)]
     groups = grouped(cases)
-    parts = [
-        "# Operators that can be captured\n",
-        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it on "
-        f"{datetime.date.today().isoformat()}; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:\n"
-        f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. The rows except the last three are the "
-        f"{len(run):,} cases ({len({case['op'] for case in run})} operators) that eager runs; eager fails in the last three. An operator "
-        "is listed as refused if one of its cases is.\n",
-    ]
+    head = (
+        f"{len(run):,} cases of {len({case['op'] for case in run})} operators. Simulator of macOS 15.2, torch "
+        f"{torch.__version__.split('+')[0]}, {datetime.date.today()}.\n"
+    )
     if every > 1:
-        parts.append(
-            f"**A sample** (`--sample {every}`): of {every} pairs of operator and dtype one was run, with {most} of its"
-            " samples at most. The others were not.\n"
-        )
+        head += f"\n**A sample** (`--sample {every}`): one in {every} pairs of operator and dtype was run, with at most {most} samples.\n"
     operators_of = {name: {case["op"] for case in cases if case["outcome"] == name} for name in OUTCOMES}
     outcomes = ((name, f"{totals[name]:,}", str(len(operators_of[name]))) for name in OUTCOMES)
     reasons = (
@@ -118,11 +121,16 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
         for (outcome, reason), operators in groups.items()
         if outcome not in OF_THE_SIMULATOR and not reason.startswith("other")
     )
-    parts += [
-        table(["outcome", "cases", "operators"], outcomes),
-        "By reason, where there are several (rare ones are left out):\n",
+    in_short = ((said, f"{sum(totals[name] for name in names):,}") for said, names in _IN_SHORT.items())
+    parts = [
+        "# Operators that can be captured\n",
+        "`scripts/mpsfork sweep --page …` wrote this file; [README.md](README.md#operators) explains it.\n",
+        head,
+        "[The sweep](../../test/programs/sweep/README.md) defines the outcomes. An operator counts in a row if one of its cases does.\n",
+        table(["outcome", "cases", "operators"], outcomes, words=1),
+        "By reason, without rare ones:\n",
+        table(["outcome", "reason", "cases", "operators"], reasons, words=2),
     ]
-    parts.append(table(["outcome", "reason", "cases", "operators"], reasons))
     for (outcome, reason), operators in groups.items():
         if outcome in ("refused", "wrong", "crash", "equal_up_to_rounding"):
             parts += [f"## {outcome}: {reason}\n", textwrap.fill(code(operators) + ".", 120) + "\n"]
@@ -138,7 +146,7 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
         rows = sorted(known.items(), key=lambda pair: -len(pair[1]))
         said = ((reason, f"{len(operators):,}", code(operators)) for reason, operators in rows)
         parts.append(table(["it says", "cases", "operators"], said))
-    return "\n".join(parts)
+    write_page(path, "\n".join(parts), head + "\n" + table(["outcome", "cases"], in_short, words=1))
 
 
 def code(names: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 import torch
 from cases import DTYPES, OPERATORS
 from sweep_inputs import other_contents, Tensors, tensors_of, with_tensors
-from sweep_report import code, table
+from sweep_report import code, table, write_page
 from torch.testing import assert_close
 from torch.testing._internal import common_methods_invocations
 from torch.utils import _pytree as pytree
@@ -21,6 +22,24 @@ from torch.utils import _pytree as pytree
 LACKS = re.compile(r"'(aten::[\w.]+)'.*(?:not currently implemented for the MPS|arguments from the 'MPS')")
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 HEAD = ("missing kernel", "operators of the database", "without the variable", "with the variable")
+PAGE = """# Operators without an MPS kernel
+
+`scripts/mpsfork without-kernel --page …` wrote this file; [README.md](README.md#operators) explains it.
+
+{summary}
+Each operator is compiled and called three times with new values, and compared with the CPU. The sample is the first for which eager raises that a kernel
+is missing, in float32 if the operator takes it. *The variable* is `PYTORCH_ENABLE_MPS_FALLBACK=1`.
+
+| outcome | meaning |
+|---|---|
+| decomposed, captured | equal to the CPU: one capture, two replays, no split |
+| decomposed, in pieces | equal to the CPU: the named operators run between captured pieces |
+| on the CPU between pieces | equal to the CPU: the named operators run on the CPU between captured pieces |
+| eagerly as a whole | equal to the CPU, but the function cannot be traced, so nothing is captured |
+| eager's error | the compiled call raises the error of the eager call, or the same error for the named kernel |
+| other | the named error. `linalg.vecdot` has it because its first sample is empty: it runs as `dot`, which also raises eagerly for empty tensors |
+
+{table}"""
 # Dynamo skips the database's own way to seed, and the function in it.
 common_methods_invocations.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
 
@@ -83,9 +102,23 @@ def outcomes(cases: list[tuple[str, str, int]], fallback: str) -> list[str]:
         return list(pool.map(outcome, *zip(*cases)))
 
 
+def counted(rows: dict[tuple[str, str, str], list[str]]) -> str:
+    """How many operators have each outcome, without and with the variable."""
+    counts: list[Counter[str]] = [Counter(), Counter()]
+    for (_, *pair), names in rows.items():
+        for count, found in zip(counts, pair, strict=True):
+            count[re.split(r"[:,] (?!captured|in pieces)", found)[0]] += len(names)
+    names = sorted(set().union(*counts), key=lambda name: -sum(count[name] for count in counts))
+    lines = [[name, *(str(count[name]) for count in counts)] for name in names]
+    return (
+        f"{counts[0].total()} operators of the database without an MPS kernel. Simulator on Linux x86-64, macOS 15.2, {time.strftime('%Y-%m-%d')}.\n\n"
+        + table(["outcome of `torch.compile`", "operators", "with fallback allowed"], lines, words=1)
+    )
+
+
 @click.command()
 @click.option("--only", multiple=True, metavar="OPERATOR", help="Only these operators of the OpInfo database.")
-@click.option("--page", type=click.Path(path_type=Path), help="Replace the table in this page, after a whole run.")
+@click.option("--page", type=click.Path(path_type=Path), help="Write the page of a whole run to this file.")
 def main(only: tuple[str, ...], page: Path | None) -> None:
     """Compile the operators without an MPS kernel, and compare them with the CPU."""
     if unknown := set(only) - set(OPERATORS):
@@ -104,8 +137,8 @@ def main(only: tuple[str, ...], page: Path | None) -> None:
     lines = [(code([kernel]), code(names), without, with_it) for (kernel, without, with_it), names in rows.items()]
     print(table(HEAD, lines), end="")
     if page:
-        prose = page.read_text().partition(table(HEAD, ()))[0]
-        page.write_text(re.sub(r"\d{4}-\d\d-\d\d", time.strftime("%Y-%m-%d"), prose) + table(HEAD, lines))
+        summary = counted(rows)
+        write_page(page, PAGE.format(summary=summary, table=table(HEAD, lines)), summary)
     faults = [row for row in rows if "other: " in str(row) and "tensor is empty" not in str(row)]  # see the page
     sys.exit(f"{len(faults)} rows have faults" if faults or not rows else 0)
 

@@ -194,7 +194,9 @@ def test_page_about_the_patches_can_be_followed(shop: Workshop, clone: Clone) ->
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # They need a Mac, an account of ghstack's or hours.
     elsewhere = {"lint-overlay", "test-patches", "test-next", "fetch --checkout DIR"}
-    assert set(commands(PATCHES_PAGE)) - set(run_here) - set(SERIES) == {f"scripts/mpsfork {words}" for words in elsewhere}
+    assert set(commands(PATCHES_PAGE)) - set(run_here) - set(SERIES) == {
+        f"scripts/mpsfork {words}" for words in elsewhere
+    }
 
 
 def test_an_edit_of_the_series_can_be_followed(shop: Workshop, clone: Clone) -> None:

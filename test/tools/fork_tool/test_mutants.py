@@ -103,9 +103,6 @@ def test_caught(bench: Bench) -> None:
     [row] = report["mutants"]
     assert (row["suite"], row["test"]) == ("capture cases", "TestB::test_c")
     assert row["unnoticed"] == ["fork tool: test/a.py"]
-    text = (bench.shop.root / "docs" / "results" / "mutants.md").read_text()
-    assert "1 mutants: 1 caught, 0 survived." in text
-    assert "| capture cases | 1 |" in text
 
 
 def test_survivor_is_a_failure(bench: Bench) -> None:
@@ -113,7 +110,6 @@ def test_survivor_is_a_failure(bench: Bench) -> None:
     assert result.return_value == 1
     assert "lost: SURVIVED fork tool: test/a.py, capture cases: test_b.py -k c" in result.output
     assert bench.outcomes() == {"lost": "survived"}
-    assert "**survived**" in (bench.shop.root / "docs" / "results" / "mutants.md").read_text()
 
 
 @pytest.mark.parametrize("times", [0, 2])
@@ -216,7 +212,6 @@ def test_interrupted(bench: Bench) -> None:
     assert bench.shop.state() == before
     assert (bench.shop.root / "test" / "check.py").read_text() == "good = 1 + 1 == 2\n"
     assert not bench.report()["complete"]
-    assert not (bench.shop.root / "docs" / "results" / "mutants.md").exists()
     # The next run does what was left.
     bench.done.clear()
     bench.results["of-a-check"] = [Result(NOTICED, "test")]
@@ -242,7 +237,7 @@ def test_resume_goes_by_the_sources(bench: Bench, changed: str) -> None:
     elif changed == "checkout":
         bench.shop.write({"aten/Graph.mm": "new\n"})
     else:
-        (bench.shop.root / "docs" / "page.md").write_text("new\n")
+        (bench.shop.root / "page.md").write_text("new\n")
     bench.results["lost"] = [Result(NOTICED, "test")]
     bench.shop.good("mutants", "--resume")
     assert bool(bench.done) == (changed != "page")
@@ -254,7 +249,6 @@ def test_one_mutant_and_the_list(bench: Bench) -> None:
     bench.shop.good("mutants", "--mutant", "of-a-check")
     assert bench.outcomes() == {"of-a-check": "caught"}
     assert not bench.report()["complete"]
-    assert not (bench.shop.root / "docs" / "results" / "mutants.md").exists()
     assert "There is no mutant 'other'" in bench.shop.error("mutants", "--mutant", "other")
     # What is known of the other one stays, as long as the sources are the same.
     bench.results["lost"] = [Result(NOTICED, "test")]

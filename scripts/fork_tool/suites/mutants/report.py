@@ -1,7 +1,6 @@
-"""What came of the mutants: a line each while they run, a report, a page."""
+"""The outcomes of the mutants, as lines and as a report."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,13 +12,6 @@ CAUGHT, SURVIVED = "caught", "survived"
 DOES_NOT_APPLY, DOES_NOT_BUILD = "does not apply", "does not build"
 RED_WITHOUT, TIMED_OUT, NOT_RUN = "suite fails without it", "timed out", "suite does not run"
 OUTCOMES = (CAUGHT, SURVIVED, DOES_NOT_APPLY, DOES_NOT_BUILD, RED_WITHOUT, TIMED_OUT, NOT_RUN)
-_HEAD = """# Mutants
-
-This page shows which faults the tests notice. `make mutants` plants small faults in the engine and the checks, one at a time, and runs the suites
-that should notice ([test/mutants](../../test/mutants/README.md)). The run wrote this page. It used the Metal simulator, no GPU, and two
-x86-64 cores.
-
-"""
 
 
 @dataclass
@@ -83,19 +75,3 @@ def read_report(path: Path) -> dict[str, Verdict]:
         return {row["name"]: Verdict(**row) for row in rows}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def page(verdicts: Sequence[Verdict]) -> str:
-    """The page of a run of all mutants; test/mutants says what they are."""
-    numbers = totals(verdicts).items()
-    counts = [f"{number} {name.replace('_', ' ')}" for name, number in numbers if number or name in (CAUGHT, SURVIVED)]
-    caught_by = Counter(verdict.suite for verdict in verdicts if verdict.good)
-    lines = [
-        f"{len(verdicts)} mutants: {', '.join(counts)}.",
-        "",
-        "| suite | caught |",
-        "|---|--:|",
-        *(f"| {suite} | {number} |" for suite, number in sorted(caught_by.items())),
-    ]
-    others = [f"* `{verdict.name}`, **{verdict.outcome}**: {verdict.fault}" for verdict in verdicts if not verdict.good]
-    return _HEAD + "\n".join([*lines, *([""] if others else []), *others]) + "\n"

@@ -9,7 +9,6 @@ from rich.table import Table
 
 from fork_tool.common.console import count_progress, out, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.common.processes import exclusive
 from fork_tool.machine.machine import Machine
@@ -23,7 +22,6 @@ from fork_tool.suites.mutants.report import (
     DOES_NOT_APPLY,
     DOES_NOT_BUILD,
     NOT_RUN,
-    page,
     read_report,
     RED_WITHOUT,
     SURVIVED,
@@ -38,7 +36,6 @@ from fork_tool.suites.reports import machine_sentence
 from fork_tool.suites.simulator import make_ready, simulator_machine
 
 REPORT = "mutants.json"
-PAGE = "docs/results/mutants.md"
 # Nothing that a suite of the mutants runs.
 _NOT_SOURCES = ("docs/", "test/mutants/")
 _STYLES = {CAUGHT: "green", SURVIVED: "bold red"}
@@ -69,9 +66,8 @@ def run_mutants(
     names: Sequence[str] = (),
     resume: bool = False,
     report: Path | None = None,
-    written: Path | None = None,
 ) -> list[Verdict]:
-    """Run them, and write the report and, when all were run, the page."""
+    """Run them, and write the report."""
     machine = simulator_machine()
     make_ready(project, machine, tests=True)
     layout = project.layout
@@ -79,10 +75,7 @@ def run_mutants(
     # A second run would have its faults in the same place, and `make simulator` would change what is linked.
     with exclusive(layout):
         run = _Run(project, machine, report or layout.reports / REPORT)
-        verdicts = run.all(mutants, resume)
-    if not names or written:
-        write_atomically(written or layout.root / PAGE, page(verdicts).encode())
-    return verdicts
+        return run.all(mutants, resume)
 
 
 def show(verdicts: Iterable[Verdict]) -> None:

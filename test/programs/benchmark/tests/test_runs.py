@@ -15,6 +15,7 @@ from benchmark.configurations import choose, load
 from benchmark.families import builder
 from benchmark.measure import ModeRow, Row, run
 from benchmark.modes import capture, DIRECT, EAGER, MODES
+from PIL import Image, ImageColor
 
 QUICK = ("demo-mlp", "demo-decoder-16", "sgd-momentum-200")
 
@@ -92,30 +93,40 @@ def test_a_step_in_which_nothing_can_be_seen_is_refused(device: devices.Device) 
         Comparison(Case(lambda: (infinite,)), lambda: (infinite,), 2)
 
 
-def test_page_names_regressions_and_what_was_not_run(device: devices.Device, tmp_path: Path) -> None:
+def test_pages_of_a_report(device: devices.Device, tmp_path: Path) -> None:
+    taken = [ModeRow(seconds, seconds, equal=True) for seconds in (4e-3, 1e-3, 3e-3, 2e-3)]
     rows = [
-        Row(
-            "fast", "vision", "", {"kernels": 20}, {EAGER: ModeRow(4e-3, 4e-3), DIRECT: ModeRow(1e-3, 1e-3, equal=True)}
-        ),
-        Row(
-            "slow", "vision", "", {"kernels": 10}, {EAGER: ModeRow(1e-3, 1e-3), DIRECT: ModeRow(2e-3, 2e-3, equal=True)}
-        ),
+        Row("fast", "vision", "", {"kernels": 20}, dict(zip(MODES, taken))),
+        Row("slow", "vision", "", {"kernels": 10}, {EAGER: taken[1], DIRECT: taken[3]}),
         Row("lost", "training", reason="failed: ValueError: x"),
     ]
     goal = {"figure": "a figure", "before": "3", "value": 2.0, "goal": "≤ 1", "met": False, "detail": "of `fill_`"}
     unknown = {**goal, "figure": "another", "value": None, "met": None, "detail": "valgrind is missing"}
     report.write(tmp_path / "bench.json", rows, device, goals=[goal, unknown])
-    page.write_page(tmp_path / "docs" / "results" / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
     kept = json.loads((tmp_path / "bench.json").read_text())
     assert report.rows_of(kept["configs"]) == rows and kept["simulated"] is device.simulated
-    text = (tmp_path / "docs" / "results" / "bench.md").read_text()
-    assert "`slow`, direct: -100.0 %" in text and "`fast`, direct" not in text
+    results = tmp_path / "docs" / "results"
+    results.mkdir(parents=True)
+    readme = results / "README.md"
+    readme.write_text("Text\n<!-- bench.md -->\nold\n<!-- end -->\nMore text\n<!-- end -->\n")
+    page.write_pages(results / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
+    text = (results / "bench.md").read_text()
+    assert "Slower than eager: `slow` (replay: 200 %)." in text
     assert "- failed: ValueError: x: `lost`" in text
-    assert "| a figure | 3 | ≤ 1 | 2 (of `fill_`) | **missed** |" in text
-    assert "| another | 3 | ≤ 1 | not measured: valgrind is missing | – |" in text
-    assert "| vision | 2 | -12.5 (-100 … +75) |" in text
+    assert "| a figure | ≤ 1 | 2 (of `fill_`) | **missed** |" in text
+    assert "| another | ≤ 1 | not measured: valgrind is missing | – |" in text
+    assert "| vision | 2 | 112.5 (25.0 … 200.0) |" in text
     assert ("SIMULATED" in text) is device.simulated
-    assert (tmp_path / "docs" / "results" / "bench_cost.png").read_bytes().startswith(b"\x89PNG")
+    before, _, rest = readme.read_text().partition("| vision | 2 | 112.5 (25.0 … 200.0) |")
+    assert before.startswith("Text\n<!-- bench.md -->\n") and "old" not in before
+    assert rest.endswith("<!-- end -->\nMore text\n<!-- end -->\n")
+    # Each series has a colour of its own in the picture.
+    with Image.open(results / "bench.png") as picture:
+        shown = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+    assert {ImageColor.getrgb(colour) for colour in page.COLOURS.values()} <= shown
+    readme.write_text("No mark\n")
+    with pytest.raises(ValueError, match="bench.md"):
+        page.write_pages(results / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--no-replay",), 1)])
