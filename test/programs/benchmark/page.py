@@ -41,7 +41,7 @@ Rows = Sequence[Row]
 
 def _seconds(row: Row, mode: str, wall: bool) -> float | None:
     one = row.modes.get(mode)
-    return one and (one.wall_seconds if wall else one.seconds)
+    return (one.wall_seconds if wall else one.seconds) if one else None
 
 
 def _share(row: Row, mode: str, wall: bool) -> float | None:

@@ -122,7 +122,7 @@ def test_pages_of_a_report(device: devices.Device, tmp_path: Path) -> None:
     assert rest.endswith("<!-- end -->\nMore text\n<!-- end -->\n")
     # Each series has a colour of its own in the picture.
     with Image.open(results / "bench.png") as picture:
-        shown = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+        shown = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24) or []}
     assert {ImageColor.getrgb(colour) for colour in page.COLOURS.values()} <= shown
     readme.write_text("No mark\n")
     with pytest.raises(ValueError, match="bench.md"):
