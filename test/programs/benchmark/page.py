@@ -36,6 +36,11 @@ _CHART = {
     "train-vit-tiny": "ViT-Tiny, training step",
 }
 _DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
+_GOALS = (
+    "*Series ÷ base* compares PyTorch with the patches and without. *Direct* is a replay with default options, *ahead* one with "
+    "`encode_ahead=1`, *caller's CPU* the CPU time of the thread that calls `replay()`. Callgrind counts instructions and cache misses. "
+    "All figures but the sizes are SIMULATED. A missed goal does not make the run fail.\n"
+)
 Rows = Sequence[Row]
 
 
@@ -200,7 +205,7 @@ def write_pages(page: Path, report_path: Path, recorded: Path = RECORDED_CUDA) -
         f"![CPU time against steps]({page.stem}.png)\n",
     ]
     if report["goals"]:
-        parts += ["## Goals\n", _goals_table(report["goals"])]
+        parts += ["## Goals\n", _GOALS, _goals_table(report["goals"])]
     parts += ["## All configurations\n", _all_rows(rows, simulated)]
     if not_run := _not_run(rows):
         parts += ["## Not run\n", not_run]

@@ -42,7 +42,11 @@ def _arguments() -> argparse.Namespace:
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page and its pictures")
-    return parser.parse_args()
+    parser.add_argument("--from-report", action="store_true", help="run nothing: write the page from the report")
+    arguments = parser.parse_args()
+    if arguments.from_report and not arguments.page:
+        parser.error("--from-report needs --page")
+    return arguments
 
 
 def _one(
@@ -65,9 +69,19 @@ def _said(row: Row) -> str:
     return f"CPU {eager * 1e3:.2f} → {direct * 1e3:.3f} ms"
 
 
+def _write_pages(page: Path, report: Path) -> int:
+    from benchmark.page import write_pages  # needs matplotlib, which a run on CUDA does without
+
+    write_pages(page, report)
+    return 0
+
+
 def main() -> int:
     """Measure, report, and return 1 if a replay differs from eager or a configuration failed."""
     arguments = _arguments()
+    path = arguments.report or (SOME_REPORT if arguments.quick or arguments.only else REPORT)
+    if arguments.from_report:
+        return _write_pages(arguments.page, path)
     try:
         chosen = configurations_module.choose(configurations_module.load(), tuple(arguments.only), arguments.quick)
         if arguments.list:
@@ -79,8 +93,6 @@ def main() -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 2
     trials = arguments.trials or (3 if arguments.quick else TRIALS)
-    default = SOME_REPORT if arguments.quick or arguments.only else REPORT
-    path = arguments.report or default
     print(heading(device), flush=True)
     rows = []
     for number, one in enumerate(chosen, 1):
@@ -98,9 +110,7 @@ def main() -> int:
         goals = measure_all(rows, device)
         write(path, rows, device, trials, goals)
     if arguments.page:
-        from benchmark.page import write_pages  # needs matplotlib
-
-        write_pages(arguments.page, path)
+        _write_pages(arguments.page, path)
     bad = [row.name for row in rows if row.wrong or row.reason.startswith("failed")]
     if bad:
         print(f"Failed, or a replay differs from eager: {', '.join(bad)}.", file=sys.stderr)
