@@ -109,6 +109,8 @@ def write(path: Path, results: list[Found]) -> None:
 [programs.py](../../test/programs/real_models/programs.py) and [programs_generation.py](../../test/programs/real_models/programs_generation.py).
 
 {summary}
+*Replayed* is the share of calls that were replays, without the captures.
+
 {table(columns, rows)}{notes}"""
     write_page(path, text, summary)
 
