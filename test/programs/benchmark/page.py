@@ -26,7 +26,7 @@ _NAMES = {
     AHEAD: "replay, `encode_ahead=1`",
     INDIRECT: "replay, indirect command buffers",
 }
-# The bars of the chart in README.md.
+# The chart in README.md shows these six because most readers know them.
 _CHART = {
     "resnet18": "ResNet-18",
     "minilm-l6-s32": "MiniLM-L6, 32 tokens",
