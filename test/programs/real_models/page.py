@@ -16,7 +16,7 @@ from real_models.measure import Outcome, Row, Rows, TRAINING_STEPS
 
 _HEAD = """# Models
 
-`scripts/mpsfork models --page …` wrote this file; [README.md](README.md#models-and-programs) explains it.
+`scripts/mpsfork real-models --page …` wrote this file; [README.md](README.md#models-and-programs) explains it.
 
 {summary}
 *Equal* means bit for bit, *raises* that the capture raises. *Pieces* are the graphs of a compiled model. Models with the same outcomes share a row.

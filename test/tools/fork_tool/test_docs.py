@@ -193,7 +193,7 @@ def test_page_about_the_patches_can_be_followed(shop: Workshop, clone: Clone) ->
     titles = command_git(remote, "log", "--format=%s", "-4").splitlines()
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # They need a Mac, an account of ghstack's or hours.
-    elsewhere = {"lint-overlay", "test-patches", "test-next", "test-newer", "fetch --checkout DIR"}
+    elsewhere = {"lint-overlay", "test-patches", "test-release", "test-as-release", "fetch --checkout DIR"}
     assert set(commands(PATCHES_PAGE)) - set(run_here) - set(SERIES) == {
         f"scripts/mpsfork {words}" for words in elsewhere
     }
