@@ -665,6 +665,18 @@ class TestRandom(GraphTestCase):
         graph.replay()
         self.assertEqual(y, torch.full_like(y, 2))
 
+    def test_default_generator_alone(self):
+        """Code that brings no other one back after an attempt asks for that."""
+        generator = torch.Generator(device="mps")
+        state = generator.get_state()
+        graph = torch.mps.MPSGraph()
+        graph._draw_from_default_only()
+        with self.assertRaisesRegex(RuntimeError, "other than the default one"):
+            with torch.mps.graph(graph):
+                torch.rand(3, device="mps")
+                torch.rand(3, device="mps", generator=generator)
+        self.assertEqual(generator.get_state(), state)
+
     def test_generator_of_an_earlier_block(self):
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
@@ -678,6 +690,10 @@ class TestRandom(GraphTestCase):
     def test_generator_outlives_its_owner(self):
         generator = torch.Generator(device="mps")
         graph = torch.mps.MPSGraph()
+        graph.register_generator_state(generator)  # as programs for CUDA do
+        for other in (3, torch.Generator()):
+            with self.assertRaisesRegex(TypeError, "a generator of the MPS device"):
+                graph.register_generator_state(other)
         twin = torch.Generator(device="mps")
         twin.set_state(generator.get_state())
         with torch.mps.graph(graph):
