@@ -1357,16 +1357,13 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
                 )
             op = torch.ops.mpsgraphs_test.effect.default
             effects._register_effectful_op(op, effects._EffectType.ORDERED)
-            try:
-                compiled = torch.compile(lambda x: op(x + 1) * 2, backend="mpsgraphs")
-                for _ in range(3):
-                    x = new(4)
-                    del calls[:]
-                    y = compiled(x)
-                    self.assertIn(x.device, calls)
-                    self.assertEqual(y, (x + 1) * 6, **EXACT)
-            finally:
-                effects._deregister_effectful_op(op)
+            compiled = torch.compile(lambda x: op(x + 1) * 2, backend="mpsgraphs")
+            for _ in range(3):
+                x = new(4)
+                del calls[:]
+                y = compiled(x)
+                self.assertIn(x.device, calls)
+                self.assertEqual(y, (x + 1) * 6, **EXACT)
 
     @parametrize("reentrant", [True, False])
     def test_checkpoint_with_dropout(self, reentrant):

@@ -167,10 +167,6 @@ MPSCommandGraphPool MPSCommandGraph::pool() const {
   return *pool_;
 }
 
-void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
-  generators_.push_back(generator);
-}
-
 MPSCommandGraphStats MPSCommandGraph::stats() const {
   MPSCommandGraphStats stats;
   stats.kernels = recording_ ? recording_->calls.size() : 0;
@@ -211,10 +207,6 @@ MPSCommandGraphPool newGraphPool() {
 
 bool isCurrentStreamCapturing() {
   return stand_in::underway && worksForCapture();
-}
-
-bool isOnStreamQueue() {
-  return false;
 }
 
 void setGradientTarget(MPSGradientTarget) {}
