@@ -12,8 +12,8 @@ setup:      ## install missing packages and make the virtual environment
 demo:       ## capture and replay real models, and compare them with eager
 	@$(MPSFORK) demo
 
-test:       ## run all test suites [QUICK]
-	@$(MPSFORK) test $(if $(QUICK),--quick)
+test:       ## run the tests that show that it works here [ALL]
+	@$(MPSFORK) test $(if $(ALL),--all)
 
 wheel:      ## make the wheel for a Mac [PYTHON JOBS]
 	@$(MPSFORK) wheel $(if $(PYTHON),--python $(PYTHON)) $(if $(JOBS),--jobs $(JOBS))
@@ -60,5 +60,5 @@ clean:      ## remove all builds; keep the checkout
 
 help:       ## list the targets
 	@awk -F ':.*## ' '/^##@ /{printf "%s\n", substr($$0, 5)} /^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables are in brackets. Some are switches (make test QUICK=1), others take a value (make wheel PYTHON=3.13)."
+	@echo "Variables are in brackets. Some are switches (make test ALL=1), others take a value (make wheel PYTHON=3.13)."
 	@echo "All other commands and all options: scripts/mpsfork --help"

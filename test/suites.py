@@ -1,6 +1,6 @@
-"""The suites of `make test` and those that run by name, innermost first. Add a suite by adding a line.
+"""The suites of `make test ALL=1`, innermost first; those with `brief` are `make test`. Add a suite by adding a line.
 
-The fork tool reads SUITES and QUICK; scripts/fork_tool/suites/suite.py says what each field means.
+scripts/fork_tool/suites/suite.py says what each field means, and test/README.md what each suite shows.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ _CAPTURE_FILES = (
 )
 
 
+# The slow ways to run the cases leave out half of their time: tests that start processes, and training with each
+# optimizer, which makes the same calls of the engine as other tests.
+_OFTEN_RUN = tuple(file for file in _CAPTURE_FILES if "processes" not in file and "optimizers" not in file)
+
+
 def _capture_cases(name: str, *files: str) -> Suite:
     words = (*_UPSTREAM_STYLE, *_SPREAD, *files)
     return Suite(name, words, on_device=True, directory="build/pytorch/test")
-
-
-# Without those that start processes of their own, for the slow ways to run them.
-_ONE_PROCESS = _capture_cases("capture cases", *(file for file in _CAPTURE_FILES if "processes" not in file))
 
 
 def _models(name: str, *words: str) -> Suite:
@@ -94,26 +95,23 @@ _SANITIZED = (
         "address",
         Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py")),
         Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
-        _ONE_PROCESS,
+        _capture_cases("capture cases", *_OFTEN_RUN),
         _SMALL,
     ),
     *_sanitized(
         "thread",
-        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), by_name_only=True),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES), by_name_only=True),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py")),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
     ),
 )
 
 _SAMPLE = "test/simulator/tests/test_mps_sample.toml"
 
 # One of a check and one of the series' Python, which need no build, and one of the engine, for which one file is compiled.
-_FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-check-dropped", "binding-offset-lost")
-
-# Those of `make test QUICK=1`.
-QUICK = ("fork tool", "capture cases", "small upstream sample")
+_FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-numbers-unwatched", "binding-offset-lost")
 
 SUITES = (
-    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool")),
+    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool"), brief=()),
     Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), on_device=True),
     Suite("browser", (*_PYTEST, "test/tools/browser"), on_device=True, on_mac=False, packages=BROWSER),
     # A Mac has lintrunner, and the rest needs no device.
@@ -125,14 +123,20 @@ SUITES = (
     ),
     Suite("workflows", (*_PYTEST, "test/tools/workflows"), on_mac=False),
     # Part of it reads what the simulator's build compiled.
-    Suite("mac library", (*_PYTEST, "test/mac_wheel/library"), on_mac=False, load=BUILDS),
-    Suite("mac code", (*_PYTEST, "test/mac_wheel/emulated"), on_mac=False, load=BUILDS),
-    # Its environment is one of its own, with another torch.
-    Suite("next base", (*_PYTEST, "test/releases/wheels"), on_mac=False, load=BUILDS),
+    Suite("mac wheel library", (*_PYTEST, "test/mac_wheel/library"), on_mac=False, load=BUILDS),
+    Suite("mac wheel emulated", (*_PYTEST, "test/mac_wheel/emulated"), on_mac=False, load=BUILDS),
+    # It has a separate environment, with the torch of the release.
+    Suite("releases", (*_PYTEST, "test/releases/wheels"), on_mac=False, load=BUILDS),
     Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), on_mac=False),
     # As a contributor without a Mac uses it: the base's backend, without the series.
     Suite("base only", (*_PYTEST, "test/simulator/base_only"), on_mac=False, load=BUILDS),
-    Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/properties/capture"), on_device=True),
+    # Training a transformer takes a third of its time; a small convolutional net remains.
+    Suite(
+        "recorder properties",
+        (*_PYTEST, *_SPREAD, "test/properties/capture"),
+        on_device=True,
+        brief=("-k", "not transformer"),
+    ),
     # Indirect command buffers depend on the family of the GPU, which is Apple8 elsewhere.
     *(
         replace(
@@ -143,17 +147,16 @@ SUITES = (
         )
         for family in ("7", "9")
     ),
-    _capture_cases("capture cases", *_CAPTURE_FILES),
-    replace(_capture_cases("capture cases, ahead", *_CAPTURE_FILES), mode=AHEAD),
-    Suite("C++ tests", (*_PYTEST, "test/cpp"), on_mac=False),
+    replace(_capture_cases("capture cases", *_CAPTURE_FILES), brief=()),
+    replace(_capture_cases("capture cases, ahead", *_OFTEN_RUN), mode=AHEAD),
+    Suite("C++ tests", (*_PYTEST, "test/cpp"), on_mac=False, brief=()),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
-    Suite("layered", (*_PYTEST, "test/mac_wheel/layered"), on_mac=False, by_name_only=True),
-    Suite("custom kernels", (*_PYTEST, "test/examples"), on_device=True),
+    Suite("mac wheel layered", (*_PYTEST, "test/mac_wheel/layered"), on_mac=False, load=BUILDS),
+    Suite("examples", (*_PYTEST, "test/examples"), on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
     replace(
-        _ONE_PROCESS,
-        name="capture cases, delayed GPU",
+        _capture_cases("capture cases, delayed GPU", *_OFTEN_RUN),
         on_mac=False,
         load=WAITS,
         simulator=("--delay-us", "300", "--seed", "1"),
@@ -166,18 +169,18 @@ SUITES = (
         load=WAITS,
         simulator=("--delay-us", "2000", "--seed", "5"),
     ),
-    _sweep("sample of the sweep", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+    _sweep("sweep", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
     _sweep(
-        *("sample of the sweep, metadata", "--sample", "600", "--state"),
+        *("sweep, metadata", "--sample", "600", "--state"),
         *("--report", "build/reports/sweep_state_sample.json"),
     ),
     # Without replays nothing may be equal, or the ones above prove nothing.
     _sweep(
-        *("sample of the sweep, no replays", "--sample", "300", "--no-replay"),
+        *("sweep, no replays", "--sample", "300", "--no-replay"),
         *("--report", "build/reports/sweep_no_replay.json"),
     ),
     Suite(
-        "operators without a kernel",
+        "sweep, without a kernel",
         (
             *("test/programs/sweep/without_kernel.py", "--only", "cummax", "--only", "heaviside", "--only", "take"),
             *("--only", "linalg.svdvals", "--only", "sinc"),
@@ -185,27 +188,32 @@ SUITES = (
         on_device=True,
         on_mac=False,
     ),
-    Suite("order of use", (*_PYTEST, "test/properties/orders"), on_device=True),
-    Suite("order of use, ahead", (*_PYTEST, "test/properties/orders"), on_device=True, mode=AHEAD),
+    Suite("orders", (*_PYTEST, "test/properties/orders"), on_device=True, brief=()),
+    Suite("orders, ahead", (*_PYTEST, "test/properties/orders"), on_device=True, mode=AHEAD),
     Suite("demo", ("test/programs/demo/run.py", "--small"), on_device=True),
     Suite("benchmark", (*_PYTEST, "test/programs/benchmark/tests"), on_device=True),
     Suite(
-        "quick benchmark",
+        "benchmark, quick",
         ("test/programs/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
         on_device=True,
         load=ALONE,
     ),
-    _models("models", "--quick", "--report", "build/reports/models_quick.json"),
+    replace(
+        _models("real models", "--quick", "--report", "build/reports/models_quick.json"),
+        brief=("--only", "bert", "--only", "resnet18 (torchvision)"),
+    ),
     # Without replays nothing may be equal, or the one above proves nothing.
     _models(
-        "models, no replays",
-        *("--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
-        *("--only", "generate llama (static, library)", "--only", "generate llama (static, by hand)"),
+        "real models, no replays",
+        *("--no-replay", "--only", "bert", "--only", "generate llama (static, by hand)"),
         *("--report", "build/reports/models_no_replay.json"),
     ),
-    _programs(
-        "programs",
-        *("--only", "trainer", "--only", "gan", "--only", "adapters", "--only", "transcription", "--only", "dit"),
+    replace(
+        _programs(
+            "programs",
+            *("--only", "trainer", "--only", "gan", "--only", "adapters", "--only", "transcription", "--only", "dit"),
+        ),
+        brief=(),
     ),
     _programs("programs, no replays", *("--no-replay", "--only", "gan", "--only", "transcription")),
     Suite(
@@ -213,11 +221,9 @@ SUITES = (
         ("test/programs/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
         on_device=True,
     ),
-    *(
-        upstream_sample(_SAMPLE, version, file, touches=True)
-        for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
-    ),
-    replace(_SMALL, name="small upstream sample", by_name_only=True),
+    *(upstream_sample(_SAMPLE, file=file, touches=True) for file in ("test_mps.py", "test_optim.py")),
+    upstream_sample(SMALL_SAMPLE, "14.5"),
+    replace(_SMALL, name="small upstream sample", brief=()),
     replace(_SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), mode=CAPTURED),
     Suite(
         "mutants",

@@ -7,8 +7,8 @@ from fork_tool.common.console import say
 from fork_tool.common.help import run_command_line, SectionedGroup
 from fork_tool.common.processes import interrupt_on_termination
 from fork_tool.mac_library.make import wheel
-from fork_tool.next_base.make import test_next
 from fork_tool.paths import own_layout
+from fork_tool.releases.make import test_release
 from fork_tool.series.project import Project
 from fork_tool.suites import commands as suites
 
@@ -30,9 +30,9 @@ def cli(context: click.Context) -> None:
 cli.add_section("This machine", [commands.doctor, commands.setup])
 cli.add_section("PyTorch's source", [commands.fetch, commands.clean])
 cli.add_section("The series", [commands.apply, commands.refresh, commands.verify, commands.export])
-cli.add_section("Another PyTorch", [commands.drift, commands.rebase, test_next])
-cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_entries])
-cli.add_section("Tests", [suites.test_newer, suites.mutants, suites.lint_overlay])
+cli.add_section("Another PyTorch", [commands.drift, commands.rebase, test_release])
+cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_patches])
+cli.add_section("Tests", [suites.test_as_release, suites.mutants, suites.lint_overlay])
 cli.add_section("Programs on the device", suites.PROGRAMS)
 cli.add_section("The wheel", [wheel])
 

@@ -49,7 +49,7 @@ def _state(state: str) -> Text:
 
 def _show_layers(layers: list[Layer]) -> None:
     for layer in layers:
-        say(f"{layer.commit[:12]} {layer.entry.title}")
+        say(f"{layer.commit[:12]} {layer.patch.title}")
 
 
 def _show_files(files: Written) -> None:
@@ -150,7 +150,7 @@ def refresh(project: Project, force: bool) -> None:
     _show_files(result.files)
     changed = len(result.files.written) + len(result.files.removed)
     changes = counted(changed, "files") if changed else "no files"
-    say(f"{counted(len(result.entries), 'patches')}; {changes} changed.")
+    say(f"{counted(len(result.patches), 'patches')}; {changes} changed.")
 
 
 @click.command()
@@ -251,21 +251,21 @@ def drift(project: Project, against: str) -> None:
     with exclusive(layout):
         found = drift_module.find_drift(project, against)
     table = Table("patch", "state", "hunks", "moved", "dropped")
-    for entry in found.entries:
+    for patch in found.patches:
         table.add_row(
-            Text(entry.name),
-            _state(entry.state),
-            str(entry.hunks),
-            _distance(entry.carried.moved),
-            str(len(entry.carried.gone) or ""),
+            Text(patch.name),
+            _state(patch.state),
+            str(patch.hunks),
+            _distance(patch.carried.moved),
+            str(len(patch.carried.gone) or ""),
         )
     out.print(table)
-    for entry in found.entries:
-        for sentence in [*entry.carried.renamed, *entry.carried.gone]:
-            say(f"{entry.name}: {sentence}")
-        if entry.follows:
-            say(f"{entry.name} was not checked, because it depends on the conflict of {entry.follows}")
-        show_clashes(entry.name, found.target.name, entry.clashes)
+    for patch in found.patches:
+        for sentence in [*patch.carried.renamed, *patch.carried.gone]:
+            say(f"{patch.name}: {sentence}")
+        if patch.follows:
+            say(f"{patch.name} was not checked, because it depends on the conflict of {patch.follows}")
+        show_clashes(patch.name, found.target.name, patch.clashes)
     path = layout.reports / "drift.json"
     found.write(path)
     say(f"The report is {layout.shown(path)}.")
@@ -277,7 +277,7 @@ def drift(project: Project, against: str) -> None:
             f"{', '.join(conflicts)} {'does' if len(conflicts) == 1 else 'do'} not fit {shown}{behind}: "
             f"`scripts/mpsfork rebase --onto {against}` stops there for a resolution."
         )
-    say(f"All {len(found.entries)} patches apply to {shown} or are already in it.")
+    say(f"All {len(found.patches)} patches apply to {shown} or are already in it.")
 
 
 def _distance(moved: list[Moved]) -> str:

@@ -38,7 +38,7 @@ class Layout:
     # Worktrees of the checkout: the base without the series; the series up to one patch, which goes from patch to
     # patch; and the one in which git moves the series to another base, and a conflict waits for the user.
     base_checkout = Place("build/pytorch-base")
-    entries_checkout = Place("build/pytorch-patches")
+    patches_checkout = Place("build/pytorch-patches")
     rebase_checkout = Place("build/pytorch-rebase")
     objfw = Place("build/toolchain/objfw")
     apple_metadata = Place("build/toolchain/apple_metadata")

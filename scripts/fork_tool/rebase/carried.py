@@ -144,18 +144,18 @@ def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], car
 _LINES_SHOWN = 12
 
 
-def show_clashes(entry: str, base: str, clashes: list[Clash]) -> None:
+def show_clashes(patch: str, base: str, clashes: list[Clash]) -> None:
     """Print each place with both sides."""
     for clash in clashes:
         hunk = f", {clash.hunk}" if clash.hunk else ""
         if clash.sentence:
-            say(f"{entry}: {clash.path}: {clash.sentence}", style="bold")
+            say(f"{patch}: {clash.path}: {clash.sentence}", style="bold")
             continue
-        say(f"{entry}: {clash.path}, line {clash.line}{hunk}", style="bold")
+        say(f"{patch}: {clash.path}, line {clash.line}{hunk}", style="bold")
         for title, lines, style in (
             ("was", clash.before, "dim"),
             (f"{base} has", clash.upstream, "cyan"),
-            (f"the patch {entry} has", clash.entry, "green"),
+            (f"the patch {patch} has", clash.patch, "green"),
         ):
             say(f"  {title}:")
             say(_side(lines), style=style)

@@ -9,7 +9,7 @@ from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.rebase.carried import Carried, compare
 from fork_tool.rebase.targets import find_target, Target
-from fork_tool.series.merge import Clash, merge_entry
+from fork_tool.series.merge import Clash, merge_patch
 from fork_tool.series.project import Project
 
 FITS, MOVES, PARTLY, TAKEN = "fits as it is", "moves", "partly upstream's", "upstream has it"
@@ -31,10 +31,10 @@ class Drift:
 class Drifts:
     base: str
     target: Target
-    entries: list[Drift]
+    patches: list[Drift]
 
     def names(self, state: str) -> list[str]:
-        return [entry.name for entry in self.entries if entry.state == state]
+        return [patch.name for patch in self.patches if patch.state == state]
 
     def write(self, path: Path) -> None:
         write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
@@ -53,17 +53,17 @@ def find_drift(project: Project, against: str) -> Drifts:
     with count_progress() as progress:
         task = progress.add_task("merging", total=len(layers))
         for layer in layers:
-            entry, files = layer.entry, layer.entry.files()
-            merge = merge_entry(git, pin, before, layer.commit, onto, files)
-            commit = git.commit_tree(pin.date, merge.tree, entry.message(), (onto,))
+            patch, files = layer.patch, layer.patch.files()
+            merge = merge_patch(git, pin, before, layer.commit, onto, files)
+            commit = git.commit_tree(pin.date, merge.tree, patch.message(), (onto,))
             carried = Carried()
             if not merge.clashes:
                 carried = compare(git, (before, layer.commit), (onto, commit), files)
             drift = Drift(
-                entry.name, _state_of(carried), sum(len(file.hunks) for file in files), carried, merge.clashes
+                patch.name, _state_of(carried), sum(len(file.hunks) for file in files), carried, merge.clashes
             )
             marked.judge(drift, [file.path for file in files], merge.tree)
-            found.entries.append(drift)
+            found.patches.append(drift)
             before, onto = layer.commit, commit
             progress.advance(task)
     return found
@@ -103,7 +103,7 @@ class _Marks:
     def _changed(self, tree: str, path: str) -> bool:
         """Whether the marks of a file are no longer as the conflict left them."""
         text = self._git.run("cat-file", "blob", f"{tree}:{path}", check=False).stdout.decode("utf-8", "replace")
-        sides = (side for clash in self._by_path[path][1] for side in (clash.upstream, clash.entry))
+        sides = (side for clash in self._by_path[path][1] for side in (clash.upstream, clash.patch))
         return any(clash.sentence for clash in self._by_path[path][1]) or any(
             "\n".join(["", *side, ""]) not in text for side in sides
         )

@@ -18,9 +18,9 @@ from fork_tool.paths import Layout
 from fork_tool.rebase.carried import Carried, compare, show_clashes
 from fork_tool.rebase.targets import find_target, rewritten_pin, Target
 from fork_tool.series.apply import apply_series, move_checkout
-from fork_tool.series.entries import parse_message
 from fork_tool.series.from_commits import take_series
-from fork_tool.series.merge import merge_entry, MERGE_SETTINGS
+from fork_tool.series.merge import merge_patch, MERGE_SETTINGS
+from fork_tool.series.patches import parse_message
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.series.write_series import earlier_claims, write_series, Written
@@ -167,10 +167,10 @@ def _show_conflict(
     layer, shown = layers[number], project.layout.shown(project.layout.rebase_checkout)
     before = layers[number - 1].commit if number else state.base
     onto = tree.text("rev-parse", "HEAD")
-    merge = merge_entry(checkout.git, project.pin, before, layer.commit, onto, layer.entry.files())
-    show_clashes(layer.entry.name, state.name, merge.clashes)
+    merge = merge_patch(checkout.git, project.pin, before, layer.commit, onto, layer.patch.files())
+    show_clashes(layer.patch.name, state.name, merge.clashes)
     raise ConflictError(
-        f"The patch {layer.entry.name} does not fit {state.name} (see above). In {shown}: edit the files between the marks, "
+        f"The patch {layer.patch.name} does not fit {state.name} (see above). In {shown}: edit the files between the marks, "
         f"`git add` them, then `scripts/mpsfork rebase --continue`; --skip drops the patch, --abort leaves all as it was."
     )
 
@@ -196,13 +196,13 @@ def _take_resolution(project: Project, checkout: Checkout, state: RebaseState, t
             )
     head = tree.text("rev-parse", "HEAD")
     message = tree.text("log", "-1", "--format=%B", "--encoding=UTF-8", "--no-show-signature")
-    committed = parse_message(message)[0] == layer.entry.name
+    committed = parse_message(message)[0] == layer.patch.name
     pin, written = _new_pin(project, state), tree.text("write-tree")
     if not committed and written == tree.tree_of(head):
         raise ForkToolError(
-            f"The resolution leaves nothing of the patch {layer.entry.name}: `scripts/mpsfork rebase --skip` drops it from the series."
+            f"The resolution leaves nothing of the patch {layer.patch.name}: `scripts/mpsfork rebase --skip` drops it from the series."
         )
-    tip = head if committed else tree.commit_tree(pin.date, written, layer.entry.message(), (head,))
+    tip = head if committed else tree.commit_tree(pin.date, written, layer.patch.message(), (head,))
     take_series(replace(checkout, base=state.commit), pin, tip, set(), [])
     if not committed:
         tree.whole(*_SETTINGS, "commit", "--quiet", "--reuse-message", layer.commit)
@@ -220,7 +220,7 @@ def _finish(project: Project, checkout: Checkout, state: RebaseState, layers: li
     claims = earlier_claims(project, series, [])
     _keep_files(layout, git)
     move_checkout(moved, found.stack)
-    written = write_series(project, series, claims, found.entries, found.files)
+    written = write_series(project, series, claims, found.patches, found.files)
     if text != layout.pin.read_text("utf-8"):
         write_atomically(layout.pin, text.encode("utf-8"))
         written.written.append(layout.shown(layout.pin))
@@ -232,12 +232,12 @@ def _finish(project: Project, checkout: Checkout, state: RebaseState, layers: li
 
 def _tell(project: Project, state: RebaseState, git: Git, before: list[Layer], after: list[Layer]) -> list[str]:
     """Print what became of each patch; returns what the series no longer has, in sentences."""
-    commits = {layer.entry.name: layer.commit for layer in after}
+    commits = {layer.patch.name: layer.commit for layer in after}
     base, onto, told = state.base, state.commit, []
     for number, layer in enumerate(before, start=1):
-        name, files = layer.entry.name, layer.entry.files()
+        name, files = layer.patch.name, layer.patch.files()
         commit = commits.get(name, onto)
-        by_hand = bool(merge_entry(git, project.pin, base, layer.commit, onto, files).clashes)
+        by_hand = bool(merge_patch(git, project.pin, base, layer.commit, onto, files).clashes)
         carried = compare(git, (base, layer.commit), (onto, commit), files, by_hand)
         outcome, sentences = _outcome(carried, by_hand)
         say(f"{number} of {len(before)}: {name} {outcome}")

@@ -18,7 +18,7 @@ class Applied:
 
     @property
     def offsets(self) -> list[str]:
-        return [f"{layer.entry.name}: {offset}" for layer in self.stack.layers for offset in layer.offsets]
+        return [f"{layer.patch.name}: {offset}" for layer in self.stack.layers for offset in layer.offsets]
 
 
 def apply_series(project: Project, force: bool = False) -> Applied:

@@ -110,7 +110,7 @@ class UnusedNames:
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()
 
-    def of_entry(self, changes: Iterable[FileDiff]) -> dict[str, str]:
+    def of_patch(self, changes: Iterable[FileDiff]) -> dict[str, str]:
         """The names that a patch with these changes declares and nobody uses yet, each with its file."""
         declared: dict[str, str] = {}
         for file in changes:

@@ -8,8 +8,8 @@ from pathlib import Path
 from fork_tool.base.checkout import Checkout, GHSTACK_BACKUP_REF, GHSTACK_BRANCH, GHSTACK_REF
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import new_directory
-from fork_tool.series.entries import Entry
 from fork_tool.series.part import part_of_stack
+from fork_tool.series.patches import Patch
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Stack
 
@@ -22,7 +22,7 @@ def export_series(project: Project, author: tuple[str, str], part: str) -> list[
     layout = project.layout
     checkout = project.open_checkout()
     # The trailer that `refresh` needs says nothing to upstream.
-    message = partial(Entry.message, trailer=False)
+    message = partial(Patch.message, trailer=False)
     stack = _stack(project, checkout, part, message, author)
     options = (
         *("--quiet", "--zero-commit", "--no-signature", "--no-cover-letter", "--no-thread", "--no-attach"),
@@ -34,7 +34,7 @@ def export_series(project: Project, author: tuple[str, str], part: str) -> list[
 
 
 def _stack(
-    project: Project, checkout: Checkout, part: str, message: Callable[[Entry], str], author: tuple[str, str]
+    project: Project, checkout: Checkout, part: str, message: Callable[[Patch], str], author: tuple[str, str]
 ) -> Stack:
     stack = project.stack(checkout.git, checkout.base, message, author)
     if not stack.layers:
@@ -48,15 +48,15 @@ _BENCHMARK = re.compile(r"\n*^benchmark:[ \t]*", re.IGNORECASE | re.MULTILINE)
 ISSUE = "Part of https://github.com/pytorch/pytorch/issues/180397"
 
 
-def request_message(entry: Entry) -> str:
+def request_message(patch: Patch) -> str:
     """Title and body of the pull request; the patch's first paragraph says why, the others say how.
 
     A paragraph `Benchmark: …` above the test plan becomes a section; without one the request does not mention speed.
     """
-    parts = _TEST_PLAN.split(entry.body)
+    parts = _TEST_PLAN.split(patch.body)
     if len(parts) != 2 or not parts[1].strip():
         raise ForkToolError(
-            f"Patch {entry.name} has no test plan: end its body in patches/{entry.name}.patch with a paragraph "
+            f"Patch {patch.name} has no test plan: end its body in patches/{patch.name}.patch with a paragraph "
             "“Test Plan: …”, which upstream asks for."
         )
     described, *measured = _BENCHMARK.split(parts[0], maxsplit=1)
@@ -64,7 +64,7 @@ def request_message(entry: Entry) -> str:
     sections = {"Motivation": f"{motivation}\n\n{ISSUE}".strip(), "Design": design}
     sections |= {"Benchmark": "".join(measured).strip(), "Test Plan": parts[1].strip()}
     body = "\n\n".join(f"### {name}\n\n{text.strip()}" for name, text in sections.items() if text)
-    return f"{entry.title}\n\n{body}\n"
+    return f"{patch.title}\n\n{body}\n"
 
 
 def leave_branch(project: Project, force: bool, author: tuple[str, str], part: str) -> Stack:

@@ -11,8 +11,8 @@ from fork_tool.base.checkout import APPLIED_REF, BRANCH, Checkout
 from fork_tool.base.pin import Pin
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import Git
-from fork_tool.series.entries import check_header, Entry, name_from_title, parse_message, TITLE_MARK
 from fork_tool.series.overlay import OverlayFile
+from fork_tool.series.patches import check_header, name_from_title, parse_message, Patch, TITLE_MARK
 from fork_tool.series.stack import build_stack, Stack
 
 # One line of context ties a hunk to its place. With none, git would put an added line at its number
@@ -60,7 +60,7 @@ class Draft:
 class Taken:
     """A line of commits as a series."""
 
-    entries: list[Entry]
+    patches: list[Patch]
     files: dict[str, OverlayFile]
     stack: Stack
 
@@ -70,15 +70,15 @@ def take_series(checkout: Checkout, pin: Pin, tip: str, taken: set[str], notes: 
     drafts = _drafts(checkout, tip, notes)
     _refuse_upstreams(checkout, drafts)
     _distribute(checkout, tip, drafts)
-    entries = _entries(checkout.git, drafts, taken, notes)
-    files = _overlay_files(checkout.git, tip, entries)
-    stack = build_stack(checkout.git, pin, checkout.base, entries, lambda path, _entry: files[path])
+    patches = _patches(checkout.git, drafts, taken, notes)
+    files = _overlay_files(checkout.git, tip, patches)
+    stack = build_stack(checkout.git, pin, checkout.base, patches, lambda path, _patch: files[path])
     if checkout.git.tree_of(stack.tip) != checkout.git.tree_of(tip):
         different = checkout.git.names("diff-tree", "-r", "-z", "--name-only", stack.tip, tip)
         raise ForkToolError(
             f"The series would not give back what the branch has in {', '.join(different[:3])}; nothing was written: split the commit that touches it."
         )
-    return Taken(entries, files, stack)
+    return Taken(patches, files, stack)
 
 
 def _drafts(checkout: Checkout, tip: str, notes: list[str]) -> list[Draft]:
@@ -205,9 +205,9 @@ def _refuse_unfit(change: Change, what: str) -> None:
         )
 
 
-def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -> list[Entry]:
+def _patches(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -> list[Patch]:
     names = taken | {draft.name for draft in drafts if draft.name is not None}
-    entries = []
+    patches = []
     for draft in drafts:
         diff = b""
         if draft.hunk_paths:
@@ -219,8 +219,8 @@ def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -
         if name is None:
             name = name_from_title(draft.title, names)
             names.add(name)
-        entries.append(Entry(name, draft.title, draft.body, tuple(sorted(draft.overlay)), diff))
-    return entries
+        patches.append(Patch(name, draft.title, draft.body, tuple(sorted(draft.overlay)), diff))
+    return patches
 
 
 def _diff(git: Git, draft: Draft) -> bytes:
@@ -240,10 +240,10 @@ def _diff(git: Git, draft: Draft) -> bytes:
     return b"\n".join(kept)
 
 
-def _overlay_files(git: Git, tip: str, entries: list[Entry]) -> dict[str, OverlayFile]:
+def _overlay_files(git: Git, tip: str, patches: list[Patch]) -> dict[str, OverlayFile]:
     files = {}
-    for entry in entries:
-        for path in entry.overlay:
+    for patch in patches:
+        for path in patch.overlay:
             mode = git.text("ls-tree", tip, "--", f":(literal){path}").split(" ", 1)[0]
             content = git.run("cat-file", "blob", f"{tip}:{path}").stdout
             files[path] = OverlayFile(content, mode == "100755")

@@ -21,7 +21,7 @@ class Clash:
     line: int = 0
     upstream: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
-    entry: list[str] = field(default_factory=list)
+    patch: list[str] = field(default_factory=list)
     # The hunk of the patch, and what is wrong when it is no matter of lines.
     hunk: str = ""
     sentence: str = ""
@@ -35,7 +35,7 @@ class Merge:
     clashes: list[Clash] = field(default_factory=list)
 
 
-def merge_entry(git: Git, pin: Pin, before: str, commit: str, onto: str, files: list[FileDiff]) -> Merge:
+def merge_patch(git: Git, pin: Pin, before: str, commit: str, onto: str, files: list[FileDiff]) -> Merge:
     """Merge what `commit` does to `before` into `onto`; `files` are the files of that change."""
     # git merges commits: one that seems to have been made from `before` gives the three sides wanted.
     side = git.commit_tree(pin.date, git.tree_of(onto), "the new base\n", (before,))
@@ -96,8 +96,8 @@ def _clashes_in(git: Git, tree: str, path: str, side: str, files: list[FileDiff]
         elif label and label[1] == b"|||||||":
             into = current.before
         elif line == b"=======" and into is current.before:
-            into = current.entry
-        elif label and label[1] == b">>>>>>>" and into is current.entry:
+            into = current.patch
+        elif label and label[1] == b">>>>>>>" and into is current.patch:
             own_path = label[3].decode("utf-8", "replace") if label[3] else path
             current.hunk = _hunk_of(current, own_path, files)
             found.append(current)
@@ -109,7 +109,7 @@ def _clashes_in(git: Git, tree: str, path: str, side: str, files: list[FileDiff]
 
 def _hunk_of(clash: Clash, path: str, files: list[FileDiff]) -> str:
     """The hunk of the patch that has most lines in common with what clashes."""
-    added, removed = set(clash.entry) - set(clash.before), set(clash.before) - set(clash.entry)
+    added, removed = set(clash.patch) - set(clash.before), set(clash.before) - set(clash.patch)
     best, most = "", 0
     for file in files:
         if file.path != path:

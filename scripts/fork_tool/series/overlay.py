@@ -42,8 +42,8 @@ def _walk(directory: Path, root: Path) -> Iterator[str]:
             yield Path(item.path).relative_to(root).as_posix()
 
 
-def read_overlay(directory: Path, path: str, entry: str) -> OverlayFile:
-    check_path(path, entry)
+def read_overlay(directory: Path, path: str, patch: str) -> OverlayFile:
+    check_path(path, patch)
     file = directory / path
     if file.is_symlink():
         raise ForkToolError(f"{directory.name}/{path} is a symbolic link: put the file itself there.")
@@ -51,7 +51,7 @@ def read_overlay(directory: Path, path: str, entry: str) -> OverlayFile:
         return OverlayFile(file.read_bytes(), bool(file.stat().st_mode & 0o100))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ForkToolError(
-            f"Patch {entry} claims the overlay file {directory.name}/{path}, which is missing: bring it back with `git checkout -- {directory.name}/{path}`, or take the line out of patches/{entry}.patch."
+            f"Patch {patch} claims the overlay file {directory.name}/{path}, which is missing: bring it back with `git checkout -- {directory.name}/{path}`, or take the line out of patches/{patch}.patch."
         ) from None
 
 
@@ -66,10 +66,10 @@ def problem_of_content(content: bytes) -> str:
     return "holds NUL bytes: the overlay holds sources, nothing binary" if "\0" in text else ""
 
 
-def check_path(path: str, entry: str) -> None:
+def check_path(path: str, patch: str) -> None:
     """Refuse a claim that leads out of the tree."""
     parts = path.split("/")
     if path.startswith("/") or any(part in ("", ".", "..", ".git") for part in parts):
         raise ForkToolError(
-            f"Patch {entry} claims {path!r}, which is no path inside the upstream tree: write it as aten/src/…."
+            f"Patch {patch} claims {path!r}, which is no path inside the upstream tree: write it as aten/src/…."
         )

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from fork_tool.base.checkout import Checkout, open_checkout
 from fork_tool.base.pin import WorkingCopy
 from fork_tool.common.git import ADDRESS, AUTHOR, Git
-from fork_tool.series.entries import Entry, read_entry
 from fork_tool.series.order import read_series, SeriesFile
 from fork_tool.series.overlay import OverlayFile, read_overlay
+from fork_tool.series.patches import Patch, read_patch
 from fork_tool.series.stack import build_stack, Stack
 
 
@@ -20,18 +20,18 @@ class Project(WorkingCopy):
     def series(self) -> SeriesFile:
         return read_series(self.layout.series, self.layout.shown(self.layout.series))
 
-    def entries(self) -> list[Entry]:
-        return [read_entry(self.layout.patches, name) for name in self.series().names]
+    def patches(self) -> list[Patch]:
+        return [read_patch(self.layout.patches, name) for name in self.series().names]
 
-    def overlay_file(self, path: str, entry: str) -> OverlayFile:
-        return read_overlay(self.layout.overlay, path, entry)
+    def overlay_file(self, path: str, patch: str) -> OverlayFile:
+        return read_overlay(self.layout.overlay, path, patch)
 
     def stack(
         self,
         git: Git,
         base: str,
-        message: Callable[[Entry], str] = Entry.message,
+        message: Callable[[Patch], str] = Patch.message,
         author: tuple[str, str] = (AUTHOR, ADDRESS),
     ) -> Stack:
         """The series as commits on `base`."""
-        return build_stack(git, self.pin, base, self.entries(), self.overlay_file, message, author)
+        return build_stack(git, self.pin, base, self.patches(), self.overlay_file, message, author)

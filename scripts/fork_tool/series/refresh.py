@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from fork_tool.base.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, refuse_other_base
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import uninterrupted
-from fork_tool.series.entries import Entry, SUFFIX
 from fork_tool.series.from_commits import take_series
 from fork_tool.series.order import SeriesFile
+from fork_tool.series.patches import Patch, SUFFIX
 from fork_tool.series.project import Project
 from fork_tool.series.write_series import earlier_claims, refuse_unclaimed, write_series, Written
 
 
 @dataclass
 class Refreshed:
-    entries: list[Entry]
+    patches: list[Patch]
     files: Written
     notes: list[str]
 
@@ -40,11 +40,11 @@ def refresh_series(project: Project, force: bool = False) -> Refreshed:
     if not force:
         refuse_unclaimed(project, claims, found.files)
     with uninterrupted():
-        done = write_series(project, series, claims, found.entries, found.files)
+        done = write_series(project, series, claims, found.patches, found.files)
         if found.stack.tip != tip:
             checkout.git.run("update-ref", "-m", "mpsfork refresh", BRANCH_REF, found.stack.tip, tip)
         checkout.git.run("update-ref", APPLIED_REF, found.stack.tip)
-    return Refreshed(found.entries, done, notes)
+    return Refreshed(found.patches, done, notes)
 
 
 def _tip_of_branch(checkout: Checkout) -> str:

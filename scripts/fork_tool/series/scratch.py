@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fork_tool.common.errors import ConflictError
 from fork_tool.common.git import Git
-from fork_tool.series.entries import Entry
+from fork_tool.series.patches import Patch
 
 _FAILED = re.compile(r"error: patch failed: (.*):(\d+)$")
 _NO_FILE = re.compile(r"error: (.*): (does not exist in index|No such file or directory)$")
@@ -39,16 +39,16 @@ def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:
     scratch.run("update-index", "-z", "--add", "--index-info", data=lines.encode("utf-8", "surrogateescape"))
 
 
-def apply_entry(scratch: Git, entry: Entry, reverse: bool = False) -> list[str]:
+def apply_patch(scratch: Git, patch: Patch, reverse: bool = False) -> list[str]:
     """Put a patch's hunks into the index, or take them off; returns what had to be moved to fit."""
-    files = entry.files()
+    files = patch.files()
     if not files:
         return []
     words = ("apply", "--cached", "--verbose", *(["--reverse"] if reverse else []), "-")
-    done = scratch.run(*words, data=entry.diff, check=False)
+    done = scratch.run(*words, data=patch.diff, check=False)
     said = done.stderr.decode("utf-8", "replace").splitlines()
     if done.returncode:
-        raise ConflictError("; ".join(_conflicts(entry, said, reverse)))
+        raise ConflictError("; ".join(_conflicts(patch, said, reverse)))
     return list(_offsets(said))
 
 
@@ -63,9 +63,9 @@ def _offsets(said: list[str]) -> Iterator[str]:
             yield f"{path}, hunk {moved[1]}: {moved[3]} lines from where it should be"
 
 
-def _conflicts(entry: Entry, said: list[str], reverse: bool) -> Iterator[str]:
-    fails = f"patch {entry.name} does not {'come off the overlay' if reverse else 'apply'}"
-    files = {file.path: file for file in entry.files()}
+def _conflicts(patch: Patch, said: list[str], reverse: bool) -> Iterator[str]:
+    fails = f"patch {patch.name} does not {'come off the overlay' if reverse else 'apply'}"
+    files = {file.path: file for file in patch.files()}
     told = False
     for line in said:
         failed, absent = _FAILED.match(line), _NO_FILE.match(line)

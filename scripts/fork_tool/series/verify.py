@@ -10,13 +10,13 @@ from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import ADDRESS, AUTHOR, Git
 from fork_tool.series.contained import known_to, UnusedNames
 from fork_tool.series.diffs import FileDiff, parse_diff
-from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
 from fork_tool.series.from_commits import DIFF_OPTIONS
 from fork_tool.series.history import History, read_history
 from fork_tool.series.overlay import check_path, list_overlay, problem_of_content, TESTS
 from fork_tool.series.part import part_of_stack
+from fork_tool.series.patches import Patch, read_patch, SUFFIX, TITLE_MARK
 from fork_tool.series.project import Project
-from fork_tool.series.scratch import apply_entry, scratch_index
+from fork_tool.series.scratch import apply_patch, scratch_index
 from fork_tool.series.stack import add_overlay, Layer, Stack
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
@@ -63,25 +63,25 @@ def verify_series(project: Project) -> Verification:
     claims: Counter[str] = Counter()
     counted: list[Verdict] = []
     uncounted: list[Verdict] = []
-    entries: dict[str, Entry] = {}
+    patches: dict[str, Patch] = {}
     for name in series.names:
         verdict = Verdict(name)
         result.verdicts.append(verdict)
         try:
-            entry = read_entry(layout.patches, name)
-            entry.files()
+            patch = read_patch(layout.patches, name)
+            patch.files()
         except ForkToolError as problem:
             verdict.state = UNREADABLE
             verdict.problems.append(str(problem))
             continue
-        (uncounted if entry.counted is None else counted).append(verdict)
-        verdict.overlay = len(entry.overlay)
-        _check_message(entry, verdict)
-        _check_hunks(entry, base_modes, claims, verdict)
-        claims.update(entry.overlay)
-        claims_hold = _check_claims(entry, base_modes, project, verdict)
-        entries[name] = entry if claims_hold else replace(entry, overlay=())
-    history = read_history(checkout.git, list(entries.values()), project.overlay_file)
+        (uncounted if patch.counted is None else counted).append(verdict)
+        verdict.overlay = len(patch.overlay)
+        _check_message(patch, verdict)
+        _check_hunks(patch, base_modes, claims, verdict)
+        claims.update(patch.overlay)
+        claims_hold = _check_claims(patch, base_modes, project, verdict)
+        patches[name] = patch if claims_hold else replace(patch, overlay=())
+    history = read_history(checkout.git, list(patches.values()), project.overlay_file)
     doubts = _Doubts(history)
     unused = UnusedNames()
     whole = Stack(checkout.base, [])
@@ -91,17 +91,17 @@ def verify_series(project: Project) -> Verification:
             if verdict.state == UNREADABLE:
                 doubts.unreadable = doubts.unreadable or verdict.name
                 continue
-            entry = entries[verdict.name]
-            _check_fit(scratch, entry, verdict, doubts, claims)
-            _check_overlay_fit(scratch, entry, history, verdict)
+            patch = patches[verdict.name]
+            _check_fit(scratch, patch, verdict, doubts, claims)
+            _check_overlay_fit(scratch, patch, history, verdict)
             if verdict.state == APPLIES and not verdict.problems:
-                verdict.problems += problems_of_test_plan(scratch, entry)
+                verdict.problems += problems_of_test_plan(scratch, patch)
             before, tree = tree, scratch.text("write-tree")
-            commit = checkout.git.commit_tree(project.pin.date, tree, entry.title, (whole.tip,), (AUTHOR, ADDRESS))
-            whole.layers.append(Layer(entry, commit))
+            commit = checkout.git.commit_tree(project.pin.date, tree, patch.title, (whole.tip,), (AUTHOR, ADDRESS))
+            whole.layers.append(Layer(patch, commit))
             changes = parse_diff(scratch.run("diff-tree", "-p", *DIFF_OPTIONS, before, tree).stdout)
             _count_lines(changes, verdict)
-            names = unused.of_entry(changes)
+            names = unused.of_patch(changes)
             if verdict.state == APPLIES:
                 known = known_to(scratch, checkout.base, names)
                 verdict.problems += [
@@ -141,21 +141,21 @@ def _base_modes(git: Git, base: str) -> dict[str, str]:
     return modes
 
 
-def _check_message(entry: Entry, verdict: Verdict) -> None:
-    if not entry.title.startswith(TITLE_MARK) or not entry.title.removeprefix(TITLE_MARK).strip():
+def _check_message(patch: Patch, verdict: Verdict) -> None:
+    if not patch.title.startswith(TITLE_MARK) or not patch.title.removeprefix(TITLE_MARK).strip():
         verdict.problems.append(
-            f"its title is {entry.title!r}: begin it with {TITLE_MARK.strip()} and say what it does."
+            f"its title is {patch.title!r}: begin it with {TITLE_MARK.strip()} and say what it does."
         )
-    if not entry.body:
+    if not patch.body:
         verdict.problems.append("its body is empty: say why it exists, what it does and how it was tested.")
-    elif "test plan" not in entry.body.lower():
+    elif "test plan" not in patch.body.lower():
         verdict.problems.append("its body has no test plan: add a paragraph `Test Plan:` that says how it was tested.")
-    if not entry.overlay and not entry.diff:
+    if not patch.overlay and not patch.diff:
         verdict.problems.append("it changes nothing: take it out of patches/series.")
 
 
-def _check_hunks(entry: Entry, base_modes: dict[str, str], claims: Container[str], verdict: Verdict) -> None:
-    for file in entry.files():
+def _check_hunks(patch: Patch, base_modes: dict[str, str], claims: Container[str], verdict: Verdict) -> None:
+    for file in patch.files():
         verdict.hunks += len(file.hunks)
         for what in file.unfit:
             verdict.problems.append(
@@ -170,18 +170,18 @@ def _check_hunks(entry: Entry, base_modes: dict[str, str], claims: Container[str
                 )
 
 
-def _check_claims(entry: Entry, base_modes: dict[str, str], project: Project, verdict: Verdict) -> bool:
+def _check_claims(patch: Patch, base_modes: dict[str, str], project: Project, verdict: Verdict) -> bool:
     holds = True
-    for path, count in Counter(entry.overlay).items():
+    for path, count in Counter(patch.overlay).items():
         try:
-            check_path(path, entry.name)
+            check_path(path, patch.name)
             if count > 1:
                 raise ForkToolError(f"It claims the overlay file {path} twice: take one line out.")
             if path in base_modes:
                 raise ForkToolError(
                     f"It claims the overlay file {path}, which upstream has: write the change as a hunk."
                 )
-            file = project.overlay_file(path, entry.name)
+            file = project.overlay_file(path, patch.name)
             if problem := problem_of_content(file.content):
                 verdict.problems.append(f"aten_mps_overlay/{path} {problem}.")
         except ForkToolError as problem:
@@ -204,14 +204,14 @@ class _Doubts:
         return self.files.get(path) or self.unreadable
 
 
-def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts, claims: Container[str]) -> None:
+def _check_fit(scratch: Git, patch: Patch, verdict: Verdict, doubts: _Doubts, claims: Container[str]) -> None:
     # File by file, so that one that conflicts hides nothing in the others.
-    for file in entry.without(claims).files():
+    for file in patch.without(claims).files():
         cause = doubts.about(file.path)
         try:
-            offsets = apply_entry(scratch, entry.only([file]))
+            offsets = apply_patch(scratch, patch.only([file]))
         except ConflictError as conflict:
-            doubts.files.setdefault(file.path, cause or entry.name)
+            doubts.files.setdefault(file.path, cause or patch.name)
             if not cause:
                 _tell_conflict(verdict, str(conflict))
         else:
@@ -222,11 +222,11 @@ def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts, cl
         if cause:
             _leave_open(verdict, cause)
     for misfit in doubts.history.misfits:
-        if misfit.entry == entry.name and misfit.cause:
+        if misfit.patch == patch.name and misfit.cause:
             _leave_open(verdict, misfit.cause)
-        elif misfit.entry == entry.name:
+        elif misfit.patch == patch.name:
             _tell_conflict(verdict, misfit.sentence)
-    _tell_offsets(verdict, doubts.history.offsets.get(entry.name, []))
+    _tell_offsets(verdict, doubts.history.offsets.get(patch.name, []))
 
 
 def _tell_conflict(verdict: Verdict, sentence: str) -> None:
@@ -247,9 +247,9 @@ def _leave_open(verdict: Verdict, cause: str) -> None:
         verdict.state, verdict.follows = NOT_CHECKED, verdict.follows or cause
 
 
-def _check_overlay_fit(scratch: Git, entry: Entry, history: History, verdict: Verdict) -> None:
+def _check_overlay_fit(scratch: Git, patch: Patch, history: History, verdict: Verdict) -> None:
     try:
-        add_overlay(scratch, entry, history)
+        add_overlay(scratch, patch, history)
     except ForkToolError as problem:
         verdict.problems.append(str(problem))
 
@@ -285,7 +285,7 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
         owners = [
             verdict.name
             for verdict in result.verdicts
-            if verdict.state != UNREADABLE and path_in_overlay in read_entry(layout.patches, verdict.name).overlay
+            if verdict.state != UNREADABLE and path_in_overlay in read_patch(layout.patches, verdict.name).overlay
         ]
         if count > 1 and len(owners) > 1:
             result.problems.append(
@@ -293,9 +293,9 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
             )
 
 
-def problems_of_test_plan(scratch: Git, entry: Entry) -> Iterator[str]:
+def problems_of_test_plan(scratch: Git, patch: Patch) -> Iterator[str]:
     """A sentence for each test that the plan names and the index, with this patch and those before it, lacks."""
-    plan = entry.body[entry.body.lower().find("test plan") :]
+    plan = patch.body[patch.body.lower().find("test plan") :]
     files = set(scratch.names("ls-files", "-z"))
     for path, cases in _PYTHON.findall(plan):
         if path not in files:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove_empty_parents, write_atomically
-from fork_tool.series.entries import Entry, read_entry, SUFFIX
 from fork_tool.series.order import SeriesFile
 from fork_tool.series.overlay import OverlayFile
+from fork_tool.series.patches import Patch, read_patch, SUFFIX
 from fork_tool.series.project import Project
 
 
@@ -23,7 +23,7 @@ def earlier_claims(project: Project, series: SeriesFile, notes: list[str]) -> se
     claims: set[str] = set()
     for name in series.names:
         try:
-            claims.update(read_entry(project.layout.patches, name).overlay)
+            claims.update(read_patch(project.layout.patches, name).overlay)
         except ForkToolError:
             notes.append(
                 f"patches/{name}{SUFFIX} could not be read; overlay files that it alone claimed are left where they are."
@@ -42,14 +42,14 @@ def refuse_unclaimed(project: Project, claims: set[str], files: dict[str, Overla
 
 
 def write_series(
-    project: Project, series: SeriesFile, claims: set[str], entries: list[Entry], files: dict[str, OverlayFile]
+    project: Project, series: SeriesFile, claims: set[str], patches: list[Patch], files: dict[str, OverlayFile]
 ) -> Written:
     """Make patches/ and overlay hold these patches; `claims` are overlay files that may go when none has them."""
     layout = project.layout
     result = Written()
     wanted = {layout.overlay / path: file for path, file in files.items()}
-    wanted |= {layout.patches / f"{entry.name}{SUFFIX}": OverlayFile(entry.text()) for entry in entries}
-    names = [entry.name for entry in entries]
+    wanted |= {layout.patches / f"{patch.name}{SUFFIX}": OverlayFile(patch.text()) for patch in patches}
+    names = [patch.name for patch in patches]
     wanted[layout.series] = OverlayFile(series.reordered(names).text().encode("utf-8"))
     for path, file in wanted.items():
         if _differs(path, file):

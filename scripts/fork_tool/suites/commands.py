@@ -11,16 +11,12 @@ from fork_tool.common.help import ProgramCommand
 from fork_tool.common.processes import exclusive
 from fork_tool.machine import setup as setup_module
 from fork_tool.series.project import Project
-from fork_tool.suites import each_entry, newer_base, runner
+from fork_tool.suites import as_release, each_patch, runner
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.mutants import run as mutants_module
 from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
-from fork_tool.suites.suite import load_suites
 
-_SUITE = click.option(
-    "--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again."
-)
 _PATH = click.Path(path_type=Path)
 
 
@@ -43,12 +39,8 @@ def _status(count: Count) -> int:
 
 
 @click.command()
-@_SUITE
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Run three suites: tools, capture cases, a small sample of upstream's tests.",
-)
+@click.argument("suites", nargs=-1, metavar="[SUITE]...")
+@click.option("--all", "everything", is_flag=True, help="Run every suite.")
 @click.option(
     "--jobs",
     type=click.IntRange(1),
@@ -56,11 +48,11 @@ def _status(count: Count) -> int:
     help="The number of cores to fill; 1 runs one suite after the other [default: 1.25 times the number of cores].",
 )
 @click.pass_obj
-def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | None) -> int:
-    """Run all test suites side by side."""
-    if quick:
-        suites = (*suites, *load_suites(project.layout).quick)
-    return _status(runner.run_suites(project, suites, jobs=jobs))
+def test(project: Project, suites: tuple[str, ...], everything: bool, jobs: int | None) -> int:
+    """Run the tests that show that the project works on this machine, or the named suites of test/suites.py."""
+    if suites and everything:
+        raise ForkToolError("Give either names of suites or --all.")
+    return _status(runner.run_suites(project, suites, jobs=jobs, everything=everything))
 
 
 @click.command("test-mps", cls=ProgramCommand, program=("-m", "mps_simulator.run_test_mps"))
@@ -77,23 +69,23 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
 
 
 @click.command("test-patches")
-@click.option("--patch", "entries", multiple=True, metavar="NAME", help="Test only this patch; may be given again.")
+@click.option("--patch", "patches", multiple=True, metavar="NAME", help="Test only this patch; may be given again.")
 @click.pass_obj
-def test_entries(project: Project, entries: tuple[str, ...]) -> None:
+def test_patches(project: Project, patches: tuple[str, ...]) -> None:
     """Test every patch with only the patches that it needs (Linux)."""
-    outcomes = each_entry.test_entries(project, entries)
-    bad = [outcome.entry for outcome in outcomes if not outcome.good]
+    outcomes = each_patch.test_patches(project, patches)
+    bad = [outcome.patch for outcome in outcomes if not outcome.good]
     if bad:
         raise ForkToolError(f"These patches do not build or pass with only those that they need: {', '.join(bad)}.")
     say(f"{len(outcomes)} patches build and pass with only those that they need.")
 
 
-@click.command("test-newer")
+@click.command("test-as-release")
 @click.option("--no-faults", is_flag=True, help="Skip the runs with planted faults, in which a suite must fail.")
 @click.pass_obj
-def test_newer(project: Project, no_faults: bool) -> int:
+def test_as_release(project: Project, no_faults: bool) -> int:
     """Run the capture tests on a PyTorch that behaves like newer releases (Linux)."""
-    outcomes = newer_base.run_newer(project, not no_faults)
+    outcomes = as_release.run_as_release(project, not no_faults)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
@@ -164,7 +156,7 @@ PROGRAMS = (
     ),
     _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),
     _program(
-        "models",
+        "real-models",
         "Compare captured and compiled library models with eager.",
         "test/programs/real_models/run.py",
         run=runner.run_with_models,

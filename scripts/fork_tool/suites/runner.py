@@ -3,10 +3,11 @@
 import os
 import time
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
@@ -135,20 +136,24 @@ def run_suites(
     names: Collection[str],
     suites: tuple[Suite, ...] | None = None,
     jobs: int | None = None,
+    everything: bool = False,
 ) -> Count:
-    """Run the suites, without names those of `make test`, all of them even after a failure, and count.
+    """Run the suites of these names, or `everything`, or those of `make test`, even after a failure, and count.
 
     They run side by side as if on `jobs` cores, without it on as many as keep those of the machine busy.
     """
     if suites is None:
-        suites = load_suites(project.layout).suites
+        suites = load_suites(project.layout)
     known = [suite.name for suite in suites]
     for name in names:
         if name not in known:
             raise ForkToolError(f"There is no suite {name!r}: the suites are {', '.join(known)}.")
     machine = this_machine()
     make_ready_for_tests(project, machine)
-    chosen = [suite for suite in suites if (suite.name in names if names else not suite.by_name_only)]
+    if names or everything:
+        chosen = [suite for suite in suites if everything or suite.name in names]
+    else:
+        chosen = [replace(one, words=(*one.words, *one.brief)) for one in suites if one.brief is not None]
     for kind in dict.fromkeys(suite.mode for suite in chosen if suite.mode in SANITIZERS):
         build_with_sanitizer(project, kind)
     chosen = [suite for suite in chosen if suite.on_mac or not machine.is_mac]
@@ -160,15 +165,18 @@ def run_suites(
         if any(suite.packages == packages for suite in chosen):
             with exclusive(project.layout):
                 install(project)
-    summary = _summary(project, machine, " ".join(["test", *(f"--suite '{name}'" for name in names)]))
+    summary = _summary(project, machine, " ".join(["test", *(["--all"] if everything else map(repr, names))]))
     run_together(project, machine, chosen, jobs or _jobs(chosen), summary.add)
     summary.write(True)
     outcomes = summary.outcomes([suite.name for suite in chosen])
-    table = Table("suite", *map(title_of, COLUMNS), "seconds")
+    total = sum((one.count for one in outcomes), Count())
+    # Where no test is, no column takes width from the names.
+    columns = [column for column in COLUMNS if getattr(total, column) or column == "failed"]
+    table = Table(Column("suite", no_wrap=True), *map(title_of, columns), "seconds")
     for one in outcomes:
-        table.add_row(one.name, *(str(getattr(one.count, column)) for column in COLUMNS), f"{one.seconds:.0f}")
+        table.add_row(one.name, *(str(getattr(one.count, column)) for column in columns), f"{one.seconds:.0f}")
     out.print(table)
-    return sum((one.count for one in outcomes), Count())
+    return total
 
 
 def _jobs(suites: Collection[Suite]) -> int:

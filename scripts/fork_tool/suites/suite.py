@@ -48,8 +48,8 @@ class Suite:
     directory: str = "."
     # What the simulator is told before the program.
     simulator: tuple[str, ...] = ()
-    # Too long for `make test`.
-    by_name_only: bool = False
+    # Further words with which it is short enough for `make test`; None: it runs with ALL=1 only.
+    brief: tuple[str, ...] | None = None
 
     @property
     def counted(self) -> str:
@@ -92,16 +92,8 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
     return Suite(name, (*_UPSTREAM_TESTS, *words, "--jobs", "{processes}", "--report", "{report}"), on_mac=False)
 
 
-@dataclass(frozen=True)
-class SuiteTable:
-    # Those of `make test`, in order.
-    suites: tuple[Suite, ...]
-    # The names of those of `make test QUICK=1`.
-    quick: tuple[str, ...]
-
-
-def load_suites(layout: Layout) -> SuiteTable:
-    """The suites of a working copy. Raises ForkToolError if the table is missing or is no such table."""
+def load_suites(layout: Layout) -> tuple[Suite, ...]:
+    """The suites of a working copy, in order. Raises ForkToolError if test/suites.py is missing or has no table."""
     shown = layout.shown(layout.suites)
     if not layout.suites.is_file():
         raise ForkToolError(f"{shown} is missing: bring it back with `git checkout -- {shown}`.")
@@ -110,6 +102,6 @@ def load_suites(layout: Layout) -> SuiteTable:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return SuiteTable(tuple(module.SUITES), tuple(module.QUICK))
+        return tuple(module.SUITES)
     except Exception as problem:
         raise ForkToolError(f"{shown} can't be read ({type(problem).__name__}: {problem}): correct it.") from problem

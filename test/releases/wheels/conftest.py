@@ -1,4 +1,4 @@
-"""What is known of the next base, made once for all tests."""
+"""What is known of a newer release, made once for all tests."""
 
 import os
 import subprocess
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.next_base.linux import site_packages
-from fork_tool.next_base.make import CHOSEN, Made, make_next
 from fork_tool.paths import own_layout
+from fork_tool.releases.linux import site_packages
+from fork_tool.releases.make import CHOSEN, Made, make_release
 from fork_tool.series.project import Project
 
 # These run in another environment, on another torch.
-collect_ignore = ["on_base", "stand_in"]
+collect_ignore = ["on_release", "stand_in"]
 
 
 @pytest.fixture(scope="session")
@@ -24,20 +24,20 @@ def project() -> Project:
 
 @pytest.fixture(scope="session")
 def made(project: Project) -> Made:
-    return make_next(project, os.environ.get(CHOSEN))
+    return make_release(project, os.environ.get(CHOSEN))
 
 
 @dataclass(frozen=True)
 class Run:
-    """How a program on the base's torch ended."""
+    """How a program on the release's torch ended."""
 
     status: int
     output: str
 
 
 @pytest.fixture(scope="session")
-def on_base(made: Made) -> Callable[..., Run]:
-    """Runs the base's Python, which has the series' Python files and the stand-in device."""
+def on_release(made: Made) -> Callable[..., Run]:
+    """Runs the release's Python, which has the series' Python files and the stand-in device."""
     if made.stand_in is None:
         pytest.skip(made.not_run)
 

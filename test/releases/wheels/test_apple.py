@@ -1,9 +1,9 @@
-"""What the base's backend uses of Apple's, and the simulator does not know."""
+"""What the release's backend uses of Apple's, and the simulator does not know."""
 
 from dataclasses import replace
 
-from fork_tool.next_base.apple import apple_findings, KINDS, lacking_names, load_list, used_names
-from fork_tool.next_base.make import Made, SIMULATOR
+from fork_tool.releases.apple import apple_findings, KINDS, lacking_names, load_list, used_names
+from fork_tool.releases.make import Made, SIMULATOR
 from fork_tool.series.project import Project
 
 

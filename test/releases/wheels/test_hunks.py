@@ -1,4 +1,4 @@
-"""Which hunks of the series fit the base's headers and Python files, and which of its files are needed for that."""
+"""Which hunks of the series fit the release's headers and Python files, and which of its files are needed for that."""
 
 import shutil
 from pathlib import Path
@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.next_base.make import Made
-from fork_tool.next_base.release import NextPlaces
-from fork_tool.next_base.tree import (
+from fork_tool.releases.make import Made
+from fork_tool.releases.release import ReleasePlaces
+from fork_tool.releases.tree import (
     APPLIED,
     apply_file,
     apply_series,
-    base_series,
-    BaseEntry,
     DIFFERS,
     installed_path,
     MISFIT,
     NOT_IN_WHEEL,
     reader,
+    release_series,
+    ReleasePatch,
     source_lines,
 )
 from fork_tool.series.diffs import FileDiff, parse_diff
@@ -55,24 +55,24 @@ def test_a_file_of_the_wheel_says_so(made: Made) -> None:
                 assert not (each.file.startswith("aten/") and each.file.endswith(".h")), each.file
 
 
-def test_without_the_folder_of_the_base_hunks_do_not_fit(made: Made, project: Project) -> None:
+def test_without_the_folder_of_the_release_hunks_do_not_fit(made: Made, project: Project) -> None:
     """Each of its replacements for a patch of patches/ is there for a reason."""
     own = {path.stem for path in made.places.patches.glob("*.patch")}
     general = {path.stem for path in project.layout.patches.glob("*.patch")}
     assert own & general and own - general == {"accelerator-graph"}
     for name in sorted(own & general):
-        entries = [
-            entry if entry.name != name else BaseEntry(name, tuple(project_files(project, name)), frozenset(), {})
-            for entry in made.entries
+        patches = [
+            patch if patch.name != name else ReleasePatch(name, tuple(project_files(project, name)), frozenset(), {})
+            for patch in made.patches
         ]
-        verdicts, files = apply_series(entries, reader(made.places.wheel))
+        verdicts, files = apply_series(patches, reader(made.places.wheel))
         misfits = [verdict.name for verdict in verdicts if verdict.misfits]
         # MPSStream.h is included where Objective-C is not known.
         no_stand_in = b"typedef void* MTLCommandBuffer_t;" not in files["aten/src/ATen/mps/MPSStream.h"]
         assert misfits or no_stand_in or older_types(made, files), (
             f"{name} fits without its patch in {made.places.patches}"
         )
-    _, files = apply_series(made.entries, reader(made.places.wheel))
+    _, files = apply_series(made.patches, reader(made.places.wheel))
     assert older_types(made, files) == set()
 
 
@@ -85,7 +85,7 @@ def older_types(made: Made, files: dict[str, bytes]) -> set[str]:
 
 
 def project_files(project: Project, name: str) -> list[FileDiff]:
-    return next(entry.files() for entry in project.entries() if entry.name == name)
+    return next(patch.files() for patch in project.patches() if patch.name == name)
 
 
 @pytest.mark.parametrize(
@@ -116,36 +116,36 @@ def test_lines_around_an_installed_header_are_left_out() -> None:
 
 
 @pytest.fixture
-def another(made: Made, tmp_path: Path) -> NextPlaces:
-    """A copy of the base's folder, to break."""
+def another(made: Made, tmp_path: Path) -> ReleasePlaces:
+    """A copy of the release's folder, to break."""
     layout = type(made.places.layout)(tmp_path)
     (tmp_path / "aten_mps_overlay").symlink_to(made.places.layout.overlay)
     shutil.copytree(made.places.layout.patches, layout.patches)
-    return NextPlaces(layout, made.places.name)
+    return ReleasePlaces(layout, made.places.name)
 
 
-def refused(places: NextPlaces) -> str:
+def refused(places: ReleasePlaces) -> str:
     with pytest.raises(ForkToolError) as caught:
-        base_series(Project(places.layout), places)
+        release_series(Project(places.layout), places)
     return str(caught.value)
 
 
-def test_patch_that_the_order_does_not_name(another: NextPlaces) -> None:
+def test_patch_that_the_order_does_not_name(another: ReleasePlaces) -> None:
     (another.patches / "lost.patch").write_text("lost\n\nHunks: 0\n")
     assert "does not name lost" in refused(another)
 
 
-def test_entry_that_is_nowhere(another: NextPlaces) -> None:
+def test_patch_that_is_nowhere(another: ReleasePlaces) -> None:
     another.series.write_text(another.series.read_text() + "nowhere\n")
     assert "names the patch nowhere" in refused(another)
 
 
-def test_overlay_file_that_no_entry_claims(another: NextPlaces) -> None:
+def test_overlay_file_that_no_patch_claims(another: ReleasePlaces) -> None:
     (another.overlay / "more.h").write_text("\n")
     assert "claims more.h" in refused(another)
 
 
-def test_patch_for_a_file_that_its_entry_does_not_change(another: NextPlaces) -> None:
+def test_patch_for_a_file_that_its_patch_does_not_change(another: ReleasePlaces) -> None:
     path = another.patches / "python-api.patch"
     path.write_bytes(path.read_bytes().replace(b"__init__.pyi.in", b"another.pyi.in"))
     assert "which that one does not change" in refused(another)

@@ -1,4 +1,4 @@
-"""Whether the overlay compiles against the base's headers, and who has the names that its objects take."""
+"""Whether the overlay compiles against the release's headers, and who has the names that its objects take."""
 
 import subprocess
 from dataclasses import replace
@@ -11,9 +11,9 @@ from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
-from fork_tool.next_base.compile import compiler_words, PLAIN
-from fork_tool.next_base.make import Made
-from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.releases.compile import compiler_words, PLAIN
+from fork_tool.releases.make import Made
+from fork_tool.releases.symbols import Names, names_of_object, patch_that_defines, sort_names
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.project import Project
 
@@ -29,8 +29,8 @@ def mac(project: Project) -> MacPlaces:
 def test_each_source_of_the_overlay_is_compiled(made: Made) -> None:
     sources = {
         path
-        for entry in made.entries
-        for path in entry.overlay
+        for patch in made.patches
+        for path in patch.overlay
         if path.endswith((".mm", ".cpp")) and not path.startswith(("test/", "aten/src/ATen/test/"))
     }
     tree = made.places.layout.shown(made.places.tree)
@@ -92,7 +92,7 @@ def test_graph_cache_that_is_emptied_tells_the_executable_cache(
 
 @pytest.fixture(scope="module")
 def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyped-def]
-    """Sorts the names of the objects again, with other facts or entries."""
+    """Sorts the names of the objects again, with other facts or patches."""
     objects = [names_of_object(unit.source, unit.object) for unit in made.compiled]
     pin = load_mac_pin(project.layout.pin)
     python = python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache))
@@ -100,8 +100,8 @@ def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyp
 
     def again(**changes: object) -> Names:
         facts = changes.get("facts", made.facts)
-        entries = changes.get("entries", made.entries)
-        return sort_names(objects, facts, entries, others)  # type: ignore[arg-type]
+        patches = changes.get("patches", made.patches)
+        return sort_names(objects, facts, patches, others)  # type: ignore[arg-type]
 
     return again
 
@@ -109,7 +109,7 @@ def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyp
 def test_each_name_has_an_owner(made: Made) -> None:
     assert made.names.undefined == []
     assert made.names.torch > 40 and made.names.system > 100
-    brought = {each.shown: each.entry for each in made.names.missing}
+    brought = {each.shown: each.patch for each in made.names.missing}
     assert brought[CAPTURE] == "command-graphs"
     assert all("at::mps::MPSStream::" in shown for shown in brought), brought
 
@@ -126,8 +126,8 @@ def test_name_that_only_hunks_on_sources_define(made: Made, sort) -> None:  # ty
     def without_sources(files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
         return tuple(file for file in files if not file.path.endswith(".mm"))
 
-    entries = [replace(entry, files=without_sources(entry.files)) for entry in made.entries]
-    assert CAPTURE in [each.shown for each in sort(entries=entries).undefined]
+    patches = [replace(patch, files=without_sources(patch.files)) for patch in made.patches]
+    assert CAPTURE in [each.shown for each in sort(patches=patches).undefined]
 
 
 def test_definitions_are_told_from_uses() -> None:
@@ -136,7 +136,7 @@ def test_definitions_are_told_from_uses() -> None:
         "member": "bool MPSStream::isOnQueue() const {",
         "free": "static int other();\nat::Tensor& getIt(int value) {",
     }
-    assert entry_that_defines("at::mps::MPSStream::isOnQueue() const", added) == "member"
-    assert entry_that_defines("at::mps::getIt(int)", added) == "free"
-    assert entry_that_defines("at::mps::MPSEvent::isOnQueue() const", added) == ""
-    assert entry_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""
+    assert patch_that_defines("at::mps::MPSStream::isOnQueue() const", added) == "member"
+    assert patch_that_defines("at::mps::getIt(int)", added) == "free"
+    assert patch_that_defines("at::mps::MPSEvent::isOnQueue() const", added) == ""
+    assert patch_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""

@@ -36,7 +36,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 def applied(workshop: Workshop) -> Workshop:
     """The same with one patch, applied: a hunk and an overlay file."""
     workshop.overlay("aten/Recorder.h", "class Recorder;\n")
-    workshop.entry("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\nHunks: 1\n\n{HUNK}")
+    workshop.patch("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\nHunks: 1\n\n{HUNK}")
     workshop.good("apply")
     return workshop
 

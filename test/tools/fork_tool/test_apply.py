@@ -8,10 +8,10 @@ from fork_tool.base.checkout import BACKUP_REF
 from workshop import command_git, HUNK, MESSAGE, Workshop
 
 
-def test_one_commit_per_entry_in_series_order(workshop: Workshop) -> None:
+def test_one_commit_per_patch_in_series_order(workshop: Workshop) -> None:
     workshop.overlay("aten/New.h")
-    workshop.entry("later", "[MPS] Later\n\nOverlay:\n  aten/New.h\n")
-    workshop.entry("earlier", f"{MESSAGE}\n\n{HUNK}")
+    workshop.patch("later", "[MPS] Later\n\nOverlay:\n  aten/New.h\n")
+    workshop.patch("earlier", f"{MESSAGE}\n\n{HUNK}")
     workshop.layout.series.write_text("# order\nearlier  # first\n\nlater\n")
     workshop.good("apply")
     assert workshop.titles == ["[MPS] Add a recorder", "[MPS] Later"]
@@ -53,13 +53,13 @@ def test_edited_patch_is_taken_in(applied: Workshop) -> None:
 
 
 def test_moved_place_is_told(workshop: Workshop) -> None:
-    workshop.entry("recorder", f"{MESSAGE}\n\n{HUNK.replace('@@ -4,2 +4,3 @@', '@@ -7,2 +7,3 @@')}")
+    workshop.patch("recorder", f"{MESSAGE}\n\n{HUNK.replace('@@ -4,2 +4,3 @@', '@@ -7,2 +7,3 @@')}")
     assert "hunk 1: -3 lines from where it should be" in workshop.good("apply")
 
 
-def test_conflict_names_entry_file_and_hunk(applied: Workshop) -> None:
+def test_conflict_names_patch_file_and_hunk(applied: Workshop) -> None:
     wrong = HUNK + "@@ -10,2 +11,3 @@\n line 99\n+never\n line 11\n"
-    applied.entry("second", f"[MPS] Second\n\n{wrong.replace('recorded', 'again')}")
+    applied.patch("second", f"[MPS] Second\n\n{wrong.replace('recorded', 'again')}")
     before = applied.state()
     error = applied.error("apply")
     assert "patch second does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)" in error
@@ -117,7 +117,7 @@ def test_work_on_the_branch_is_kept(applied: Workshop) -> None:
 def test_own_file_in_the_way_is_kept(workshop: Workshop) -> None:
     workshop.write({"aten/New.h": "the user's\n"})
     workshop.overlay("aten/New.h")
-    workshop.entry("new", "[MPS] New\n\nOverlay:\n  aten/New.h\n")
+    workshop.patch("new", "[MPS] New\n\nOverlay:\n  aten/New.h\n")
     before = workshop.state()
     assert "has a file of its own where the series puts one (aten/New.h)" in workshop.error("apply")
     assert workshop.state() == before
@@ -125,17 +125,17 @@ def test_own_file_in_the_way_is_kept(workshop: Workshop) -> None:
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "aten/../../x", ".git/config", "a//b"])
 def test_claim_outside_the_tree_is_refused(workshop: Workshop, path: str) -> None:
-    workshop.entry("new", f"[MPS] New\n\nOverlay:\n  {path}\n")
+    workshop.patch("new", f"[MPS] New\n\nOverlay:\n  {path}\n")
     assert "is no path inside the upstream tree" in workshop.error("apply")
 
 
 def test_overlay_file_that_cannot_stand_there(workshop: Workshop) -> None:
     workshop.overlay("torch/mps.py", "taken")
-    workshop.entry("new", "[MPS] New\n\nOverlay:\n  torch/mps.py\n")
+    workshop.patch("new", "[MPS] New\n\nOverlay:\n  torch/mps.py\n")
     assert "claims the overlay file torch/mps.py, and the tree has it already" in workshop.error("apply")
     workshop.layout.series.write_text("")
     workshop.overlay("aten/Stream.mm/inner")
-    workshop.entry("inner", "[MPS] New\n\nOverlay:\n  aten/Stream.mm/inner\n")
+    workshop.patch("inner", "[MPS] New\n\nOverlay:\n  aten/Stream.mm/inner\n")
     assert "or a file where it needs a directory" in workshop.error("apply")
 
 

@@ -9,17 +9,17 @@ ENGINE, HEADER, PYTHON = "aten/src/ATen/mps/Engine.mm", "aten/src/ATen/mps/Engin
 BINDINGS, STUB, TEST = "torch/csrc/mps/Engine.cpp", "torch/_C/__init__.pyi.in", "test/test_mps_engine.py"
 
 
-def unused(*entries: dict[str, str]) -> list[list[str]]:
+def unused(*patches: dict[str, str]) -> list[list[str]]:
     """The names that each patch, given as the lines that it adds to each file, declares too early."""
     series = UnusedNames()
     found = []
-    for files in entries:
+    for files in patches:
         diff = ""
         for path, text in files.items():
             lines = text.splitlines()
             diff += f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
             diff += "".join(f"+{line}\n" for line in lines)
-        found.append(list(series.of_entry(parse_diff(diff.encode()))))
+        found.append(list(series.of_patch(parse_diff(diff.encode()))))
     return found
 
 
@@ -71,5 +71,5 @@ def test_use_that_goes_away() -> None:
     series = UnusedNames()
     first = f"diff --git a/{PYTHON} b/{PYTHON}\n--- a/{PYTHON}\n+++ b/{PYTHON}\n@@ -0,0 +1,1 @@\n+    return made()\n"
     second = first.replace("@@ -0,0 +1,1 @@\n+    return made()", "@@ -1,1 +1,1 @@\n-    return made()\n+def made():")
-    assert series.of_entry(parse_diff(first.encode())) == {}
-    assert series.of_entry(parse_diff(second.encode())) == {"made": PYTHON}
+    assert series.of_patch(parse_diff(first.encode())) == {}
+    assert series.of_patch(parse_diff(second.encode())) == {"made": PYTHON}

@@ -15,7 +15,7 @@ def rows(said: str) -> dict[str, list[str]]:
 
 def report(shop: Workshop) -> dict[str, Any]:
     found = json.loads((shop.layout.reports / "drift.json").read_text())
-    return {entry["name"]: entry for entry in found["entries"]}
+    return {patch["name"]: patch for patch in found["patches"]}
 
 
 def unchanged(before: dict[str, object], shop: Workshop) -> bool:
@@ -50,7 +50,7 @@ def test_every_state(shop: Workshop) -> None:
     assert shop.good("rebase", "--onto", "v0.2").count(" moved") == 4
 
 
-def test_whole_entry_is_upstreams(shop: Workshop) -> None:
+def test_whole_patch_is_upstreams(shop: Workshop) -> None:
     upstream(
         shop,
         put("aten/Graph.mm", "graph 10\n", "cached 10\n"),
@@ -86,5 +86,5 @@ def test_one_conflict_is_one(shop: Workshop) -> None:
 
 def test_own_base(shop: Workshop) -> None:
     shop.good("drift", "--against", shop.base)
-    assert {entry["state"] for entry in report(shop).values()} == {"fits as it is"}
+    assert {patch["state"] for patch in report(shop).values()} == {"fits as it is"}
     assert "is no name of a base" in shop.error("drift", "--against", "")

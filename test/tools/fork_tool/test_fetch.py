@@ -151,7 +151,7 @@ def test_own_checkout(unfetched: Workshop) -> None:
     unfetched.good("fetch", "--checkout", str(own))
     assert unfetched.checkout.resolve() == own
     unfetched.overlay("aten/New.h")
-    unfetched.entry("new", "[MPS] New\n\nTest Plan: none\n\nOverlay:\n  aten/New.h\n")
+    unfetched.patch("new", "[MPS] New\n\nTest Plan: none\n\nOverlay:\n  aten/New.h\n")
     unfetched.good("apply")
     assert (own / "aten/New.h").exists()
     assert "was already" in unfetched.good("fetch", "--checkout", str(own))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from fork_tool.base.pin import load_pin
 from fork_tool.common.errors import ForkToolError
 from fork_tool.series.diffs import CorruptDiff, parse_diff
-from fork_tool.series.entries import Entry, name_from_title, parse_entry, parse_message
 from fork_tool.series.order import parse_series
+from fork_tool.series.patches import name_from_title, parse_message, parse_patch, Patch
 from workshop import HUNK, MESSAGE, Workshop
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,8}", fullmatch=True)
@@ -48,13 +48,13 @@ PARAGRAPH = st.lists(
 
 @given(WORDS, st.lists(PARAGRAPH.map("\n".join), max_size=3), st.lists(NAMES, max_size=2, unique=True), st.booleans())
 @settings(max_examples=80, deadline=None, database=None)
-def test_entry_comes_back(title: str, paragraphs: list[str], overlay: list[str], hunk: bool) -> None:
-    entry = Entry("name", title, "\n\n".join(paragraphs), tuple(overlay), HUNK.encode() if hunk else b"")
-    again = parse_entry("name", entry.text())
-    assert again == entry
-    assert again.text() == entry.text()
-    assert parse_message(entry.message()) == ("name", entry.title, entry.body)
-    assert parse_message(entry.message(trailer=False)) == (None, entry.title, entry.body)
+def test_patch_comes_back(title: str, paragraphs: list[str], overlay: list[str], hunk: bool) -> None:
+    patch = Patch("name", title, "\n\n".join(paragraphs), tuple(overlay), HUNK.encode() if hunk else b"")
+    again = parse_patch("name", patch.text())
+    assert again == patch
+    assert again.text() == patch.text()
+    assert parse_message(patch.message()) == ("name", patch.title, patch.body)
+    assert parse_message(patch.message(trailer=False)) == (None, patch.title, patch.body)
 
 
 def test_names_say_what_titles_say() -> None:
@@ -83,17 +83,17 @@ def test_corrupted_diff_names_the_line(damage: object, line: int, reason: str) -
 
 
 def test_corrupted_patch_names_file_and_line() -> None:
-    entry = parse_entry("recorder", f"{MESSAGE}\n\n{HUNK[:-9]}".encode())
+    patch = parse_patch("recorder", f"{MESSAGE}\n\n{HUNK[:-9]}".encode())
     with pytest.raises(ForkToolError) as caught:
-        entry.files()
+        patch.files()
     assert_expected_inline(
         str(caught.value),
         """patches/recorder.patch is corrupted at line 13: the file ends in the middle of a line; bring it back with `git checkout -- patches/recorder.patch`, or `make refresh` from a checkout that has it applied.""",
     )
     with pytest.raises(ForkToolError, match="its header is not UTF-8 text"):
-        parse_entry("recorder", b"\xff\xfe" + HUNK.encode())
+        parse_patch("recorder", b"\xff\xfe" + HUNK.encode())
     with pytest.raises(ForkToolError, match="line 4: after `Overlay:` only indented paths may follow"):
-        parse_entry("recorder", b"[MPS] x\n\nOverlay:\nnot indented\n")
+        parse_patch("recorder", b"[MPS] x\n\nOverlay:\nnot indented\n")
 
 
 def test_pin_file(workshop: Workshop) -> None:

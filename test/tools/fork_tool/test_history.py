@@ -17,7 +17,7 @@ def changed(applied: Workshop) -> Workshop:
     for name, place, above in (("more", "@@ -2,2 +2,3 @@ top", "one"), ("most", "@@ -3,2 +3,3 @@ one", "more")):
         hunk = f"{place}\n {above}\n+{name}\n two\n"
         file = f"diff --git a/{RECORDER} b/{RECORDER}\n--- a/{RECORDER}\n+++ b/{RECORDER}\n"
-        applied.entry(name, f"{MESSAGE.replace('a recorder', name)}\n\nHunks: 1\n\n{file}{hunk}")
+        applied.patch(name, f"{MESSAGE.replace('a recorder', name)}\n\nHunks: 1\n\n{file}{hunk}")
     applied.good("apply")
     return applied
 
@@ -28,13 +28,13 @@ def contents(shop: Workshop) -> list[str]:
     return [command_git(shop.checkout, "show", f"{commit}:{RECORDER}") for commit in commits]
 
 
-def test_each_entry_has_its_own_content(changed: Workshop) -> None:
+def test_each_patch_has_its_own_content(changed: Workshop) -> None:
     assert contents(changed) == ["top\none\ntwo", "top\none\nmore\ntwo", "top\none\nmore\nmost\ntwo"]
     assert "All 3 patches apply and keep the rules." in changed.good("verify")
     assert "no files changed" in changed.good("refresh")
 
 
-def test_edited_line_of_a_later_entry(changed: Workshop) -> None:
+def test_edited_line_of_a_later_patch(changed: Workshop) -> None:
     changed.overlay(RECORDER, "top\none\nmore\nMOST\ntwo\n")
     error = changed.error("apply")
     assert f"patch most does not come off the overlay: {RECORDER}, hunk 1 (@@ -3,2 +3,3 @@): the lines" in error
@@ -56,7 +56,7 @@ def test_lines_above_a_hunk_move_it(changed: Workshop) -> None:
     changed.good("verify")
 
 
-def test_only_a_later_entry_changes_a_file(changed: Workshop) -> None:
+def test_only_a_later_patch_changes_a_file(changed: Workshop) -> None:
     changed.layout.series.write_text("more\nrecorder\nmost\n")
     error = changed.error("apply")
     assert f"patch more changes {RECORDER}, which patch recorder brings: only a later patch may" in error

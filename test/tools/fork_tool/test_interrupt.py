@@ -52,7 +52,7 @@ def slow_git(shop: Workshop, word: str, before: bool) -> dict[str, str]:
 )
 def test_apply_interrupted(workshop: Workshop, word: str, before: bool, number: signal.Signals) -> None:
     workshop.overlay("aten/New.h")
-    workshop.entry("new", "[MPS] New\n\nTest Plan: none\n\nOverlay:\n  aten/New.h\n")
+    workshop.patch("new", "[MPS] New\n\nTest Plan: none\n\nOverlay:\n  aten/New.h\n")
     command = copy_of_the_tool(workshop)
     command_git(workshop.checkout, "config", "core.excludesFile", "/dev/null")
     process = subprocess.Popen(

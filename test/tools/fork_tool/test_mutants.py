@@ -285,7 +285,7 @@ def test_file_that_is_wrong(bench: Bench, text: str, complaint: str) -> None:
 
 
 def test_mutants_of_make_test() -> None:
-    [suite] = [suite for suite in load_suites(own_layout()).suites if suite.name == "mutants"]
+    [suite] = [suite for suite in load_suites(own_layout()) if suite.name == "mutants"]
     names = [word for before, word in zip(suite.words, suite.words[1:]) if before == "--mutant"]
     chosen = mutants_module.choose(Project(own_layout()), names)
     assert sorted(mutant.name for mutant in chosen) == sorted(names)
@@ -296,7 +296,7 @@ def test_mutants_of_make_test() -> None:
 
 def test_mutants_of_this_repository() -> None:
     mutants = mutants_module.choose(Project(own_layout()), [])
-    names = {suite.name for suite in load_suites(own_layout()).suites}
+    names = {suite.name for suite in load_suites(own_layout())}
     for mutant in mutants:
         assert {suite.name for suite in mutant.suites} <= names, mutant.name
         assert mutant.fault.endswith("."), mutant.name

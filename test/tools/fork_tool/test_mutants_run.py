@@ -14,7 +14,7 @@ from fork_tool.suites.mutants.build import DoesNotBuild, MutantBuild
 from fork_tool.suites.mutants.patch import MutantSuite
 from fork_tool.suites.mutants.place import MutantPlace
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOT_RUN, NOTICED, TIMED_OUT
-from fork_tool.suites.suite import PYTEST, Suite, SuiteTable
+from fork_tool.suites.suite import PYTEST, Suite
 from workshop import LINUX, Workshop
 
 COMPILER = shutil.which("clang++-19") or shutil.which("clang++")
@@ -170,7 +170,7 @@ def suites(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> MutantSuites:
         "sys.argv = sys.argv[2:]\n"
         "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr(mutants_suites, "load_suites", lambda _layout: SuiteTable(SUITES, ()))
+    monkeypatch.setattr(mutants_suites, "load_suites", lambda _layout: SUITES)
     made = MutantSuites(workshop.project, LINUX, place)
     made._python = Path(sys.executable)
     return made

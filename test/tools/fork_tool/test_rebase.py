@@ -95,7 +95,7 @@ def test_hunk_that_upstream_has(shop: Workshop) -> None:
     check_whole(shop, base, thorough=True)
 
 
-def test_whole_entry_that_upstream_has(shop: Workshop) -> None:
+def test_whole_patch_that_upstream_has(shop: Workshop) -> None:
     def new_file(root: Path) -> None:
         (root / "aten/Recorder.h").write_text("class Recorder;\n")
 
@@ -243,7 +243,7 @@ def test_abort_leaves_all_as_before(shop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("way", ["--continue", "--abort"])
-@pytest.mark.parametrize("strike", ["move_checkout", "write_series", "_remove_worktree", "merge_entry", "_keep_files"])
+@pytest.mark.parametrize("strike", ["move_checkout", "write_series", "_remove_worktree", "merge_patch", "_keep_files"])
 def test_killed_anywhere(shop: Workshop, strike: str, way: str) -> None:
     """A SIGKILL, before and in the middle of the step that it interrupts."""
     base = upstream(shop, put("aten/Stream.mm", "stream 1\n", "a\nb\nc\nstream 1\n"))
@@ -254,7 +254,7 @@ def test_killed_anywhere(shop: Workshop, strike: str, way: str) -> None:
         calls = iter(range(9))
 
         def killed(*arguments: object) -> object:
-            if strike != "merge_entry" or next(calls) == 2:
+            if strike != "merge_patch" or next(calls) == 2:
                 if strike != "_keep_files":
                     real(*arguments)
                 os.kill(os.getpid(), signal.SIGKILL)

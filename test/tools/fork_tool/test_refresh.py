@@ -29,7 +29,7 @@ def test_nothing_new_changes_nothing(applied: Workshop) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in applied.root.glob("patches/*")}
 
 
-def test_overlay_edit_is_a_hunk_of_its_own_entry(applied: Workshop) -> None:
+def test_overlay_edit_is_a_hunk_of_its_own_patch(applied: Workshop) -> None:
     applied.commit("[MPS] Tidy\n\nWhy.\n\nTest Plan: none", {"aten/Recorder.h": "class Recorder final;\n"})
     applied.good("refresh")
     assert (applied.layout.overlay / "aten/Recorder.h").read_text() == "class Recorder final;\n"
@@ -60,7 +60,7 @@ def test_order_follows_the_branch_and_comments_follow_the_names(applied: Worksho
     )
 
 
-def test_dropped_entry_goes_with_its_files(applied: Workshop) -> None:
+def test_dropped_patch_goes_with_its_files(applied: Workshop) -> None:
     applied.overlay("aten/Unclaimed.h")
     command_git(applied.checkout, "reset", "--quiet", "--hard", applied.base)
     output = applied.good("refresh")
@@ -68,14 +68,14 @@ def test_dropped_entry_goes_with_its_files(applied: Workshop) -> None:
     assert list(applied.sources()) == ["patches/series", "aten_mps_overlay/aten/Unclaimed.h"]
 
 
-def test_neighbours_of_one_entry_are_folded(applied: Workshop) -> None:
+def test_neighbours_of_one_patch_are_folded(applied: Workshop) -> None:
     applied.commit("more of it\n\nPatch: recorder", {"aten/Graph.mm": "1\n"})
     applied.good("refresh")
     assert applied.titles == ["[MPS] Add a recorder"]
     assert "Graph.mm" in (applied.layout.patches / "recorder.patch").read_text()
 
 
-def test_entry_twice_is_refused(applied: Workshop) -> None:
+def test_patch_twice_is_refused(applied: Workshop) -> None:
     applied.commit("[MPS] Between", {"aten/Graph.mm": "1\n"})
     applied.commit("more of it\n\nPatch: recorder", {"aten/Graph.mm": "2\n"})
     assert "Two commits that are not neighbours say `Patch: recorder`" in applied.error("refresh")
@@ -175,7 +175,7 @@ def upstream_moved(shop: Workshop) -> str:
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_upstreams_commits_do_not_become_entries(applied: Workshop, force: list[str]) -> None:
+def test_upstreams_commits_do_not_become_patches(applied: Workshop, force: list[str]) -> None:
     """What a user would do to move the series by hand."""
     moved = upstream_moved(applied)
     command_git(applied.checkout, "rebase", "--quiet", "--onto", moved, applied.base, "mps-graph")
@@ -193,7 +193,7 @@ def test_upstreams_commits_do_not_become_entries(applied: Workshop, force: list[
     assert applied.sources() == before
 
 
-def test_published_commits_do_not_become_the_first_entries(workshop: Workshop) -> None:
+def test_published_commits_do_not_become_the_first_patches(workshop: Workshop) -> None:
     workshop.good("apply")
     moved = upstream_moved(workshop)
     command_git(workshop.checkout, "reset", "--quiet", "--hard", moved)
@@ -204,11 +204,11 @@ def test_published_commits_do_not_become_the_first_entries(workshop: Workshop) -
     assert "is part of origin/main" in workshop.error("refresh")
 
 
-def test_a_first_entry_that_says_so_is_taken(applied: Workshop) -> None:
-    entry = applied.head
+def test_a_first_patch_that_says_so_is_taken(applied: Workshop) -> None:
+    patch = applied.head
     command_git(applied.checkout, "reset", "--quiet", "--hard", applied.base)
     applied.commit("[MPS] Before all\n\nPatch: before-all", {"aten/Graph.mm": "one\n"})
-    command_git(applied.checkout, "cherry-pick", entry)
+    command_git(applied.checkout, "cherry-pick", patch)
     applied.good("refresh")
     assert applied.layout.series.read_text() == "# the order\nbefore-all\nrecorder\n"
 

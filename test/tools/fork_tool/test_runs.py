@@ -15,7 +15,7 @@ from fork_tool.machine.machine import Machine
 from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
-from fork_tool.suites.suite import Suite, SuiteTable
+from fork_tool.suites.suite import Suite
 from workshop import LINUX, MAC, Workshop
 
 
@@ -173,8 +173,8 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     old = shop.layout.reports / "sanitizer-report-quiet.1"
     old.touch()
     quiet = Suite("quiet", ("-c", "pass"), on_device=True, mode="address")
-    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((quiet,), ()))
-    assert shop.run("test").output.splitlines()[-1] == "1 passed, 0 failed"
+    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: (quiet,))
+    assert shop.run("test", "--all").output.splitlines()[-1] == "1 passed, 0 failed"
     assert not old.exists()
     assert commands[2:] == [
         CONFIGURE.replace("build/simulator", "build/simulator-asan") + " -DSANITIZER=address,undefined",
@@ -188,7 +188,7 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
 
     # A report is a failure even where the program that made it was not asked how it ended.
     monkeypatch.setattr(one_suite_module, "run_shown", report)
-    done = shop.run("test")
+    done = shop.run("test", "--all")
     assert "ERROR: AddressSanitizer" in done.output
     assert done.output.splitlines()[-1] == "1 passed, 1 failed"
     assert done.return_value == 1
@@ -272,7 +272,9 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
     assert asked == [("debian", "git")]
 
 
-@pytest.mark.parametrize("command", ["test-patches", "test-newer", "mutants", "lint-overlay", "simulator --base-only"])
+@pytest.mark.parametrize(
+    "command", ["test-patches", "test-as-release", "mutants", "lint-overlay", "simulator --base-only"]
+)
 def test_what_builds_the_simulator_is_refused_on_a_mac(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -28,22 +28,24 @@ from workshop import command_git, LINUX, MAC, Workshop
 
 
 def test_table_of_this_repository() -> None:
-    table = load_suites(own_layout())
-    names = [suite.name for suite in table.suites]
+    suites = load_suites(own_layout())
+    names = [suite.name for suite in suites]
     assert len(names) > 20 and len(set(names)) == len(names)
-    assert {suite.mode for suite in table.suites} >= set(SANITIZERS)
+    assert {suite.mode for suite in suites} >= set(SANITIZERS)
+    page = (own_layout().root / "test" / "README.md").read_text("utf-8")
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 def test_each_file_of_the_overlay_is_run() -> None:
     layout = own_layout()
-    [cases] = [suite for suite in load_suites(layout).suites if suite.name == "capture cases"]
+    [cases] = [suite for suite in load_suites(layout) if suite.name == "capture cases"]
     files = {path.name for path in (layout.overlay / "test").glob("test_*.py")}
     assert files - set(cases.words) == set()
 
 
 def test_what_suites_name_is_there() -> None:
     layout = own_layout()
-    for suite in load_suites(layout).suites:
+    for suite in load_suites(layout):
         if suite.directory == "." or layout.checkout.exists():
             assert suite.missing(layout.root) == [], suite.name
     gone = ("-m", "pytest", "test/gone.py", "test/tools/gone.py::test_it", "build/gone.py")
@@ -53,11 +55,11 @@ def test_what_suites_name_is_there() -> None:
 
 def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     workshop.layout.suites.write_text(
-        "from fork_tool.suites.suite import Suite\nSUITES = (Suite('own', ('-c', 'pass')),)\nQUICK = ('gone',)\n"
+        "from fork_tool.suites.suite import Suite\nSUITES = (Suite('own', ('-c', 'pass')),)\n"
     )
-    assert [suite.name for suite in load_suites(workshop.layout).suites] == ["own"]
-    assert "There is no suite 'fork tool': the suites are own." in workshop.error("test", "--suite", "fork tool")
-    assert "There is no suite 'gone': the suites are own." in workshop.error("test", "--quick")
+    assert [suite.name for suite in load_suites(workshop.layout)] == ["own"]
+    assert "There is no suite 'fork tool': the suites are own." in workshop.error("test", "fork tool")
+    assert workshop.error("test", "own", "--all") == "Give either names of suites or --all."
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     [
         (None, "test/suites.py is missing: bring it back with `git checkout -- test/suites.py`."),
         ("SUITES = (", "test/suites.py can't be read (SyntaxError: "),
-        ("SUITES = ()\n", "test/suites.py can't be read (AttributeError: "),
+        ("SUITS = ()\n", "test/suites.py can't be read (AttributeError: "),
         ("import nothing_of_the_kind\n", "test/suites.py can't be read (ModuleNotFoundError: "),
     ],
 )
@@ -166,9 +168,9 @@ def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> 
     )
     runner_module.run_suites(applied.project, ["good"], suites)
     assert [(suite["name"], suite["passed"]) for suite in read(applied)["suites"]] == [("good", 1)]
-    assert read(applied)["command"] == "test --suite 'good'"
+    assert read(applied)["command"] == "test 'good'"
     assert tools == []
-    runner_module.run_suites(applied.project, [], suites)
+    runner_module.run_suites(applied.project, [], suites, everything=True)
     found = read(applied)
     # In the order in which they end, and these two run side by side.
     assert sorted((suite["name"], suite["failed"]) for suite in found["suites"]) == [
@@ -176,8 +178,25 @@ def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> 
         ("good", 0),
         ("pages", 0),
     ]
-    assert (found["command"], found["complete"], found["machine"].split()[0]) == ("test", True, "simulator")
+    assert (found["command"], found["complete"], found["machine"].split()[0]) == ("test --all", True, "simulator")
     assert len(tools) == 2
+
+
+def test_what_a_visitor_runs(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make test`: the suites with `brief`, with its words; a suite that is named runs without them."""
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    applied.with_python()
+    suites = (
+        Suite("whole", ("-c", "pass"), brief=()),
+        Suite("short", ("-c", "import sys; sys.exit(len(sys.argv) == 1)"), brief=("less",)),
+        Suite("long", ("-c", "raise SystemExit(3)")),
+    )
+    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: suites)
+    applied.good("test")
+    assert {one["name"]: one["failed"] for one in read(applied)["suites"]} == {"whole": 0, "short": 0}
+    assert applied.run("test", "short").return_value == 1
+    assert applied.run("test", "--all").return_value == 1
+    assert {one["name"]: one["failed"] for one in read(applied)["suites"]} == {"whole": 0, "short": 1, "long": 1}
 
 
 def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,17 +252,13 @@ def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyt
         suite("bad", "raise SystemExit(3)", on_device=True),
         Suite("upstream", ("-m", "mps_simulator.run_test_mps", "{report}")),
         Suite("absent", ("-m", "pytest", "test/nothing")),
-        replace(suite("long", "raise SystemExit(3)"), by_name_only=True),
     )
-    total = runner_module.run_suites(applied.project, [], suites)
+    total = runner_module.run_suites(applied.project, [], suites, everything=True)
     # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
     assert str(total) == "5 passed, 4 failed, 2 skipped"
     assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
     assert str(runner_module.run_suites(applied.project, ["good"], suites)) == "1 passed, 0 failed"
-    assert str(runner_module.run_suites(applied.project, ["long"], suites)) == "0 passed, 1 failed"
-    with pytest.raises(
-        ForkToolError, match="There is no suite 'gone': the suites are good, bad, upstream, absent, long"
-    ):
+    with pytest.raises(ForkToolError, match="There is no suite 'gone': the suites are good, bad, upstream, absent"):
         runner_module.run_suites(applied.project, ["gone"], suites)
 
 
@@ -276,7 +291,7 @@ folder.mkdir(parents=True)
 (folder / "1.json").write_text(json.dumps({{"operators": {operators}, "changed inputs": {changed}, "refusals": {{}}}}))
 """
     captured = replace(suite("captured", program), mode=CAPTURED)
-    total = runner_module.run_suites(applied.project, [], (captured,))
+    total = runner_module.run_suites(applied.project, [], (captured,), everything=True)
     assert (total.passed, total.failed) == (1, failed)
     assert said in " ".join(capsys.readouterr().out.split())
 

@@ -6,8 +6,8 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
-from fork_tool.series.entries import Entry, parse_entry
 from fork_tool.series.export import ISSUE, request_message, TAKEN_BY
+from fork_tool.series.patches import parse_patch, Patch
 from fork_tool.series.project import Project
 from workshop import command_git, HUNK, MESSAGE, UPSTREAM, Workshop
 
@@ -32,9 +32,9 @@ def test_states(applied: Workshop) -> None:
         .replace("line 4", "line 10")
         .replace("line 5", "line 11")
     )
-    applied.entry("moved", f"[MPS] Moved\n\nTest Plan: none\n\n{moved}")
-    applied.entry("clash", f"[MPS] Clash\n\nTest Plan: none\n\n{HUNK}")
-    applied.entry(
+    applied.patch("moved", f"[MPS] Moved\n\nTest Plan: none\n\n{moved}")
+    applied.patch("clash", f"[MPS] Clash\n\nTest Plan: none\n\n{HUNK}")
+    applied.patch(
         "after",
         f"[MPS] After\n\nTest Plan: none\n\n{HUNK.replace('4', '6').replace('5', '7').replace('-6,2 +6,3', '-8,2 +8,3')}",
     )
@@ -56,7 +56,7 @@ def test_hunks_that_add_more_than_they_should(applied: Workshop) -> None:
     gone = "diff --git a/aten/Graph.mm b/aten/Graph.mm\ndeleted file mode 100644\n--- a/aten/Graph.mm\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"
     mode = "diff --git a/tools/run.sh b/tools/run.sh\nold mode 100644\nnew mode 100755\n"
     rename = "diff --git a/torch/mps.py b/torch/m.py\nsimilarity index 100%\nrename from torch/mps.py\nrename to torch/m.py\n"
-    applied.entry("greedy", f"{MESSAGE}\n\n{new}{gone}{mode}{rename}")
+    applied.patch("greedy", f"{MESSAGE}\n\n{new}{gone}{mode}{rename}")
     said = problems(applied)
     assert "greedy: aten/N.mm: the patch creates the file; a patch holds only hunks" in said
     assert "greedy: aten/Graph.mm: the patch deletes the file" in said
@@ -66,7 +66,7 @@ def test_hunks_that_add_more_than_they_should(applied: Workshop) -> None:
 
 def test_wide_context(workshop: Workshop) -> None:
     wide = HUNK.replace("@@ -4,2 +4,3 @@", "@@ -2,4 +2,5 @@").replace(" line 4", " line 2\n line 3\n line 4")
-    workshop.entry("wide", f"{MESSAGE}\n\n{wide}")
+    workshop.patch("wide", f"{MESSAGE}\n\n{wide}")
     workshop.good("apply")
     assert "more context than git needs; `make apply refresh` trims it" in problems(workshop)
     workshop.good("refresh")
@@ -78,10 +78,10 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     applied.overlay("__pycache__/x.pyc")
     (applied.layout.patches / "notes.txt").write_text("x")
     applied.layout.releases.mkdir()
-    applied.entry(
+    applied.patch(
         "second", "[MPS] Second\n\nTest Plan: none\n\nOverlay:\n  aten/Recorder.h\n  aten/Lost.h\n  aten/Graph.mm\n"
     )
-    applied.entry("empty", "Nothing\n")
+    applied.patch("empty", "Nothing\n")
     said = problems(applied)
     assert "aten_mps_overlay/aten/Unclaimed.h is claimed by no patch" in said
     assert "aten_mps_overlay/aten/Recorder.h is claimed by recorder and second" in said
@@ -222,10 +222,10 @@ def with_test(tmp_path: Path) -> Workshop:
 
 def series(with_test: Workshop, plan: str) -> None:
     """A patch with this plan, and a later one that brings tests."""
-    with_test.entry("first", f"[MPS] First\n\nWhy.\n\nTest Plan: {plan}\n\n{HUNK}")
+    with_test.patch("first", f"[MPS] First\n\nWhy.\n\nTest Plan: {plan}\n\n{HUNK}")
     with_test.overlay(NEW_TEST, "class TestNew(TestCase):\n    pass\n")
     with_test.overlay(PROGRAM, "TEST(New, Works) {}\n")
-    with_test.entry(
+    with_test.patch(
         "second",
         f"[MPS] Second\n\nWhy.\n\nTest Plan: `python {NEW_TEST} TestNew.test_it`, `build/bin/mps_test_new`\n\n"
         f"Overlay:\n  {PROGRAM}\n  {NEW_TEST}\n",
@@ -246,7 +246,7 @@ def test_plans_that_can_be_followed(with_test: Workshop, plan: str) -> None:
         (f"`python {OLD_TEST} TestGone`", f"runs TestGone of {OLD_TEST}, which has no such class"),
     ],
 )
-def test_plans_that_need_a_later_entry(with_test: Workshop, plan: str, problem: str) -> None:
+def test_plans_that_need_a_later_patch(with_test: Workshop, plan: str, problem: str) -> None:
     series(with_test, plan)
     result = with_test.run("verify")
     assert result.exception is not None
@@ -260,7 +260,7 @@ def tip(shop: Workshop) -> str:
     return command_git(shop.checkout, "rev-parse", BRANCH)
 
 
-def test_branch_holds_one_commit_per_entry(applied: Workshop) -> None:
+def test_branch_holds_one_commit_per_patch(applied: Workshop) -> None:
     applied.commit(
         "[MPS] Second\n\nWhy.\n\nHow it works.\n\nAnd more.\n\nTest plan: `pytest -k it`", {"aten/Graph.mm": "2\n"}
     )
@@ -315,26 +315,26 @@ def test_base_without_history_is_named(applied: Workshop) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "Why.", "Why.\n\nTest Plan:", "Test Plan: a\n\nTest Plan: b"])
-def test_entry_without_test_plan(body: str) -> None:
+def test_patch_without_test_plan(body: str) -> None:
     with pytest.raises(ForkToolError, match=r"Patch one has no test plan: end its body in patches/one\.patch"):
-        request_message(Entry("one", "[MPS] One", body))
+        request_message(Patch("one", "[MPS] One", body))
 
 
 def test_benchmark_only_where_one_was_measured() -> None:
     body = "Why.\n\nHow.\n\nBenchmark: on an M3 with macOS 15.2, 4 ms → 1 ms.\nAnd more.\n\nTest Plan: ran it"
-    assert request_message(Entry("one", "[MPS] One", body)) == (
+    assert request_message(Patch("one", "[MPS] One", body)) == (
         f"[MPS] One\n\n### Motivation\n\nWhy.\n\n{ISSUE}\n\n### Design\n\nHow.\n\n"
         "### Benchmark\n\non an M3 with macOS 15.2, 4 ms → 1 ms.\nAnd more.\n\n### Test Plan\n\nran it\n"
     )
 
 
-def test_every_entry_of_this_repository_makes_a_request() -> None:
+def test_every_patch_of_this_repository_makes_a_request() -> None:
     project = Project(own_layout())
     for name in project.series().names:
-        entry = parse_entry(name, (project.layout.patches / f"{name}.patch").read_bytes())
-        message = request_message(entry)
+        patch = parse_patch(name, (project.layout.patches / f"{name}.patch").read_bytes())
+        message = request_message(patch)
         assert message.startswith("[MPS] ")
         assert message.count("https://github.com/pytorch/pytorch/issues/180397") == 1
         assert "TODO" not in message
-        assert ("### Benchmark" in message) == ("\nBenchmark:" in entry.body)
+        assert ("### Benchmark" in message) == ("\nBenchmark:" in patch.body)
         assert [line for line in message.splitlines() if line.startswith("### ")][-1] == "### Test Plan"

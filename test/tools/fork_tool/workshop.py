@@ -174,7 +174,7 @@ packages = []
         kept = command_git(self.checkout, "stash", "create")
         return command_git(self.checkout, "rev-parse", f"{kept}^{{tree}}", f"{kept}^2^{{tree}}") if kept else ""
 
-    def entry(self, name: str, text: str) -> None:
+    def patch(self, name: str, text: str) -> None:
         """Write a patch file and list it."""
         (self.layout.patches / f"{name}.patch").write_text(text)
         with self.layout.series.open("a") as stream:

@@ -42,7 +42,7 @@ class MutantSuites:
         self._place = place
         self._copy = Project(Layout(place.tree))
         self._python = project.layout.python
-        self._table = load_suites(project.layout).suites
+        self._table = load_suites(project.layout)
 
     def can_be_joined(self, suite: MutantSuite) -> bool:
         """Whether it names tests of pytest and nothing else: -k and its like would choose from those of others too."""

@@ -1,4 +1,4 @@
-"""Load the stand-in device, then torch with the series' bindings on it. Run by the environment of the next base."""
+"""Load the stand-in device, then torch with the series' bindings on it. Run by the environment of a newer release."""
 
 import ctypes
 import importlib.util

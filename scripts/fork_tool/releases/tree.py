@@ -6,26 +6,26 @@ from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_if_changed
-from fork_tool.next_base.release import NextPlaces
+from fork_tool.releases.release import ReleasePlaces
 from fork_tool.series.diffs import FileDiff
-from fork_tool.series.entries import Entry, parse_entry, SUFFIX
 from fork_tool.series.order import read_series
 from fork_tool.series.overlay import list_overlay, read_overlay
+from fork_tool.series.patches import parse_patch, Patch, SUFFIX
 from fork_tool.series.project import Project
 
 
 @dataclass(frozen=True)
-class BaseEntry:
+class ReleasePatch:
     name: str
     files: tuple[FileDiff, ...]
-    # Of those, the ones that the base's folder has.
+    # Of those, the ones that the release's folder has.
     different: frozenset[str]
     # What it brings, by the path upstream.
     overlay: dict[str, Path]
 
 
-def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
-    """The patches in the base's order."""
+def release_series(project: Project, places: ReleasePlaces) -> list[ReleasePatch]:
+    """The patches in the release's order."""
     names = read_series(places.series, places.layout.shown(places.series)).names
     unused = {path.stem for path in places.patches.glob(f"*{SUFFIX}")} - set(names)
     if unused:
@@ -33,11 +33,11 @@ def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
             f"{places.layout.shown(places.series)} does not name {', '.join(sorted(unused))}, of which "
             f"{places.layout.shown(places.patches)} has a patch: add the name, or remove the patch."
         )
-    entries = list(_entries(project, places, names))
-    claimed = {path for entry in entries for path in entry.overlay}
+    patches = list(_patches(project, places, names))
+    claimed = {path for patch in patches for path in patch.overlay}
     # The overlay has the later patches' hunks on its files already.
-    entries = [
-        replace(entry, files=tuple(file for file in entry.files if file.path not in claimed)) for entry in entries
+    patches = [
+        replace(patch, files=tuple(file for file in patch.files if file.path not in claimed)) for patch in patches
     ]
     lost = [path for path in list_overlay(places.overlay) if path not in claimed]
     if lost:
@@ -45,10 +45,10 @@ def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
             f"No patch of {places.layout.shown(places.patches)} claims {', '.join(lost)} of the overlay beside it: "
             "name it in a patch's list, or remove it."
         )
-    return entries
+    return patches
 
 
-def _entries(project: Project, places: NextPlaces, names: list[str]) -> Iterator[BaseEntry]:
+def _patches(project: Project, places: ReleasePlaces, names: list[str]) -> Iterator[ReleasePatch]:
     for name in names:
         general = _read(project.layout.patches, name)
         own = _read(places.patches, name)
@@ -59,9 +59,9 @@ def _entries(project: Project, places: NextPlaces, names: list[str]) -> Iterator
             )
         if general is None:
             assert own is not None
-            yield BaseEntry(name, tuple(own.files()), frozenset(), _overlay(places.overlay, own))
+            yield ReleasePatch(name, tuple(own.files()), frozenset(), _overlay(places.overlay, own))
         elif own is None:
-            yield BaseEntry(name, tuple(general.files()), frozenset(), _overlay(project.layout.overlay, general))
+            yield ReleasePatch(name, tuple(general.files()), frozenset(), _overlay(project.layout.overlay, general))
         else:
             replaced = {file.path: file for file in own.files()}
             there = [file.path for file in general.files()]
@@ -69,21 +69,21 @@ def _entries(project: Project, places: NextPlaces, names: list[str]) -> Iterator
             if new or own.overlay:
                 raise ForkToolError(
                     f"{places.layout.shown(places.patches)}/{name}{SUFFIX} is for files of patches/{name}{SUFFIX} that differ "
-                    f"on the base, and has {', '.join([*new, *own.overlay])}, which that one does not change: take it out."
+                    f"on the release, and has {', '.join([*new, *own.overlay])}, which that one does not change: take it out."
                 )
             files = tuple(replaced.get(file.path, file) for file in general.files())
-            yield BaseEntry(name, files, frozenset(replaced), _overlay(project.layout.overlay, general))
+            yield ReleasePatch(name, files, frozenset(replaced), _overlay(project.layout.overlay, general))
 
 
-def _overlay(folder: Path, entry: Entry) -> dict[str, Path]:
-    for path in entry.overlay:
-        read_overlay(folder, path, entry.name)
-    return {path: folder / path for path in entry.overlay}
+def _overlay(folder: Path, patch: Patch) -> dict[str, Path]:
+    for path in patch.overlay:
+        read_overlay(folder, path, patch.name)
+    return {path: folder / path for path in patch.overlay}
 
 
-def _read(folder: Path, name: str) -> Entry | None:
+def _read(folder: Path, name: str) -> Patch | None:
     path = folder / f"{name}{SUFFIX}"
-    return parse_entry(name, path.read_bytes()) if path.is_file() else None
+    return parse_patch(name, path.read_bytes()) if path.is_file() else None
 
 
 APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT = "applied", "differs", "not in the wheel", "does not fit"
@@ -104,7 +104,7 @@ class HunkVerdict:
 
 
 @dataclass(frozen=True)
-class EntryVerdict:
+class PatchVerdict:
     """What became of a patch; files that the wheel does not have can't be checked with it."""
 
     name: str
@@ -154,14 +154,14 @@ def apply_file(file: FileDiff, lines: list[bytes], state: str) -> list[HunkVerdi
 
 
 def apply_series(
-    entries: Iterable[BaseEntry], read: Callable[[str], bytes | None]
-) -> tuple[list[EntryVerdict], dict[str, bytes]]:
+    patches: Iterable[ReleasePatch], read: Callable[[str], bytes | None]
+) -> tuple[list[PatchVerdict], dict[str, bytes]]:
     """Apply what can be; `read` gives a file of the wheel. Returns what became of the patches, and the files."""
     lines: dict[str, list[bytes] | None] = {}
     verdicts = []
-    for entry in entries:
+    for patch in patches:
         hunks: list[HunkVerdict] = []
-        for file in entry.files:
+        for file in patch.files:
             if file.path not in lines:
                 content = read(installed_path(file.path))
                 lines[file.path] = None if content is None else source_lines(content)
@@ -169,16 +169,16 @@ def apply_series(
             if there is None:
                 hunks += [HunkVerdict(file.path, hunk.header, NOT_IN_WHEEL) for hunk in file.hunks]
             else:
-                hunks += apply_file(file, there, DIFFERS if file.path in entry.different else APPLIED)
-        verdicts.append(EntryVerdict(entry.name, tuple(hunks), len(entry.overlay)))
+                hunks += apply_file(file, there, DIFFERS if file.path in patch.different else APPLIED)
+        verdicts.append(PatchVerdict(patch.name, tuple(hunks), len(patch.overlay)))
     return verdicts, {path: b"\n".join(found) for path, found in lines.items() if found is not None}
 
 
-def lay_tree(places: NextPlaces, entries: Iterable[BaseEntry], files: dict[str, bytes]) -> None:
+def lay_tree(places: ReleasePlaces, patches: Iterable[ReleasePatch], files: dict[str, bytes]) -> None:
     """Write the patched files and the overlay; what did not change keeps its date, so that it is not compiled again."""
     wanted = dict(files)
-    for entry in entries:
-        wanted |= {path: source.read_bytes() for path, source in entry.overlay.items()}
+    for patch in patches:
+        wanted |= {path: source.read_bytes() for path, source in patch.overlay.items()}
     for path in [path for path in places.tree.rglob("*") if path.is_file()]:
         if str(path.relative_to(places.tree)) not in wanted:
             path.unlink()

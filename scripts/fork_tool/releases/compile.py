@@ -1,4 +1,4 @@
-"""The overlay's sources, compiled for arm64 macOS against the base's headers."""
+"""The overlay's sources, compiled for arm64 macOS against the release's headers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,14 @@ from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
 from fork_tool.mac_library.tools import compiler_environment
-from fork_tool.next_base.release import NextPin, NextPlaces
+from fork_tool.releases.release import ReleasePin, ReleasePlaces
 from fork_tool.series.overlay import TESTS
 
 # fmt of the base of `base.toml` calls its checks of formats at compile time, which a newer compiler refuses with C++20.
 _FMT = "FMT_CONSTEVAL="
 # A header that plain C++ includes, in the backend's bindings.
 PLAIN = "plain_cpp.cpp"
-_PLAIN_TEXT = "// Made by `scripts/mpsfork test-next`: these headers are not for Objective-C++ alone.\n"
+_PLAIN_TEXT = "// Made by `scripts/mpsfork test-release`: these headers are not for Objective-C++ alone.\n"
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Compiled:
     object: Path
 
 
-def sources_of(places: NextPlaces) -> list[Path]:
+def sources_of(places: ReleasePlaces) -> list[Path]:
     # The C++ tests want gtest, and are upstream's build's.
     found = [path for path in places.tree.rglob("*") if path.suffix in (".mm", ".cpp")]
     return sorted(path for path in found if not str(path.relative_to(places.tree)).startswith(TESTS))
 
 
-def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_headers: Path) -> list[str]:
+def compiler_words(mac: MacPlaces, places: ReleasePlaces, pin: ReleasePin, python_headers: Path) -> list[str]:
     """The compiler's words for all sources; paths are from the repository's root."""
     api = "torch/csrc/api/include"
     folders = [
@@ -58,7 +58,7 @@ def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_head
     ]
 
 
-def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list[Compiled]) -> str:
+def ninja_text(mac: MacPlaces, places: ReleasePlaces, words: list[str], found: list[Compiled]) -> str:
     """The build of the objects; ccache keeps what another folder has compiled."""
     file = NinjaFile(mac, places.root)
     file.variable("words", words)
@@ -70,7 +70,7 @@ def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list
 
 
 def compile_overlay(
-    mac: MacPlaces, mac_pin: MacPin, places: NextPlaces, pin: NextPin, python_headers: Path
+    mac: MacPlaces, mac_pin: MacPin, places: ReleasePlaces, pin: ReleasePin, python_headers: Path
 ) -> list[Compiled]:
     """Bring the objects up to date."""
     plain = places.root / PLAIN
@@ -90,7 +90,7 @@ def compile_overlay(
     if run_shown(command, mac.repository, compiler_environment(mac, mac_pin)):
         raise ForkToolError(
             f"The overlay does not compile against the headers of {pin.tag} (see above): one line in plain C++ can often serve "
-            "both bases (patches/releases/README.md); what is compiled is kept."
+            "both releases (patches/releases/README.md); what is compiled is kept."
         )
     for path in places.objects.rglob("*.o"):
         if path not in [unit.object for unit in found]:

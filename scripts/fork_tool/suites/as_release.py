@@ -1,6 +1,6 @@
-"""`test-newer`: the capture tests on a base that does what newer ones do, and faults that they must notice there.
+"""`test-as-release`: the capture tests on a PyTorch 2.6.0 that behaves like a newer release, and with planted faults.
 
-Built as mutants are: the first change of `test/releases/as_2.13.patch` changes the base's operators and allocator, each
+Built as mutants are: the first change of `test/releases/as_2.13.patch` changes PyTorch's operators and allocator, each
 further one takes away what makes the engine ready for that.
 """
 
@@ -18,7 +18,7 @@ from fork_tool.suites.mutants.place import MutantPlace
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.simulator import make_ready, simulator_machine
 
-REPORT = "newer_base.json"
+REPORT = "as_release.json"
 
 
 @dataclass
@@ -35,8 +35,8 @@ class Outcome:
         return self.state == self.wanted
 
 
-def run_newer(project: Project, faults: bool = True) -> list[Outcome]:
-    """Run the suites of the changed base, and with `faults` those of each fault; all must end as expected."""
+def run_as_release(project: Project, faults: bool = True) -> list[Outcome]:
+    """Run the suites on the changed PyTorch, and with `faults` those of each fault; all must end as expected."""
     machine = simulator_machine()
     make_ready(project, machine, tests=True)
     layout = project.layout

@@ -15,8 +15,8 @@ from fork_tool.common.git import Git
 from fork_tool.common.processes import exclusive
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.simulator_build import build_simulator
-from fork_tool.series.entries import Entry
 from fork_tool.series.part import part_of_stack
+from fork_tool.series.patches import Patch
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.suites.one_suite import run_suite
@@ -30,7 +30,7 @@ _PROGRAMS = "aten/src/ATen/test/mps_test_*"
 
 @dataclass
 class Outcome:
-    entry: str
+    patch: str
     commit: str
     own_files: list[str]
     built: bool
@@ -43,9 +43,9 @@ class Outcome:
         return self.built and not self.own.failed and not self.sample.failed
 
 
-def own_tests(entry: Entry) -> list[str]:
+def own_tests(patch: Patch) -> list[str]:
     """The tests that a patch brings or changes, in Python and in C++, as paths below the checkout."""
-    paths = (*entry.overlay, *(file.path for file in entry.files()))
+    paths = (*patch.overlay, *(file.path for file in patch.files()))
     return [path for path in paths if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
 
 
@@ -53,7 +53,7 @@ def _is_python(path: str) -> bool:
     return PurePosixPath(path).match("test/test_mps_*.py")
 
 
-def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
+def test_patches(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     """Build and test at each of the patches, all of them even after a failure."""
     machine = simulator_machine()
     make_ready(project, machine)
@@ -65,7 +65,7 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     tree = _worktree(project, checkout.git, checkout.base)
     outcomes = []
     for number, layer in enumerate(wanted, start=1):
-        say(f"══ {number} of {len(wanted)}: {layer.entry.name}", style="bold")
+        say(f"══ {number} of {len(wanted)}: {layer.patch.name}", style="bold")
         # Also while it tests: a second run would take the worktree to another patch.
         with exclusive(layout):
             tree.whole("checkout", "--quiet", "--detach", layer.commit)
@@ -84,7 +84,7 @@ def _chosen(known: list[str], names: list[str]) -> list[str]:
 
 def _worktree(project: Project, git: Git, base: str) -> Git:
     """A worktree of the checkout, so that the files of two neighbouring patches differ in time stamps where they differ."""
-    place = project.layout.entries_checkout
+    place = project.layout.patches_checkout
     if not place.exists():
         git.whole("worktree", "prune")
         git.whole("worktree", "add", "--quiet", "--detach", str(place), base)
@@ -94,26 +94,26 @@ def _worktree(project: Project, git: Git, base: str) -> Git:
 def _examine(project: Project, machine: Machine, layer: Layer) -> Outcome:
     layout = project.layout
     build = layout.other_simulator_build(_NAME)
-    files = own_tests(layer.entry)
-    outcome = Outcome(layer.entry.name, layer.commit, files, False, 0.0, Count(), Count())
+    files = own_tests(layer.patch)
+    outcome = Outcome(layer.patch.name, layer.commit, files, False, 0.0, Count(), Count())
     start = time.monotonic()
     try:
-        build_simulator(project, build, layout.entries_checkout, again=True, tests=True)
+        build_simulator(project, build, layout.patches_checkout, again=True, tests=True)
         outcome.built = True
     except ForkToolError as problem:
         say(str(problem), style="red")
     outcome.build_seconds = round(time.monotonic() - start, 1)
     if not outcome.built:
         return outcome
-    for suite in _own_suites(project, layer.entry.name, files):
+    for suite in _own_suites(project, layer.patch.name, files):
         outcome.own += run_suite(project, machine, suite, build)
-    sample = replace(upstream_sample(SMALL_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
+    sample = replace(upstream_sample(SMALL_SAMPLE), name=f"{layer.patch.name}, upstream sample", on_device=True)
     outcome.sample = run_suite(project, machine, sample, build)
     return outcome
 
 
 def _own_suites(project: Project, name: str, files: Iterable[str]) -> Iterator[Suite]:
-    directory = project.layout.shown(project.layout.entries_checkout / "test")
+    directory = project.layout.shown(project.layout.patches_checkout / "test")
     python = [str(PurePosixPath(path).relative_to("test")) for path in files if _is_python(path)]
     if python:
         yield Suite(f"{name}, own tests", (*UPSTREAM_STYLE, *python), on_device=True, directory=directory)
@@ -134,5 +134,5 @@ def _show(outcomes: Iterable[Outcome]) -> None:
     for outcome in outcomes:
         built = f"{outcome.build_seconds:.0f} s" if outcome.built else "FAILED"
         own = outcome.own.whole() if outcome.own_files else "none"
-        table.add_row(outcome.entry, built, own, outcome.sample.whole())
+        table.add_row(outcome.patch, built, own, outcome.sample.whole())
     out.print(table)

@@ -35,7 +35,7 @@ _TRAILER = re.compile(r"Patch: *([a-z0-9][a-z0-9_.-]*) *")
 
 
 @dataclass(frozen=True)
-class Entry:
+class Patch:
     """One patch: its message, the overlay files it brings, its hunks."""
 
     name: str
@@ -64,11 +64,11 @@ class Entry:
             )
         return found
 
-    def only(self, files: Iterable[FileDiff]) -> Entry:
+    def only(self, files: Iterable[FileDiff]) -> Patch:
         """The same patch with its hunks on these files alone."""
         return replace(self, diff=b"".join(file.text for file in files), counted=None)
 
-    def without(self, paths: Container[str]) -> Entry:
+    def without(self, paths: Container[str]) -> Patch:
         """The same patch without its hunks on these files."""
         return self.only(file for file in self.files() if file.path not in paths)
 
@@ -93,7 +93,7 @@ class Entry:
         return "\n\n".join(parts) + "\n"
 
 
-def parse_entry(name: str, content: bytes) -> Entry:
+def parse_patch(name: str, content: bytes) -> Patch:
     shown = f"patches/{name}{SUFFIX}"
     diff = re.search(rb"^diff --git ", content, re.MULTILINE)
     if content and not content.endswith(b"\n") and not diff:
@@ -127,7 +127,7 @@ def parse_entry(name: str, content: bytes) -> Entry:
             claims.append(line.strip())
         lines = lines[:at]
     title, body = split_message("\n".join(lines))
-    return Entry(name, title, body, tuple(claims), content[start:], header.count("\n") + 1, counted)
+    return Patch(name, title, body, tuple(claims), content[start:], header.count("\n") + 1, counted)
 
 
 def split_message(message: str) -> tuple[str, str]:
@@ -173,10 +173,10 @@ def name_from_title(title: str, taken: set[str]) -> str:
     return name
 
 
-def read_entry(patches: Path, name: str) -> Entry:
+def read_patch(patches: Path, name: str) -> Patch:
     path = patches / f"{name}{SUFFIX}"
     try:
-        return parse_entry(name, path.read_bytes())
+        return parse_patch(name, path.read_bytes())
     except FileNotFoundError:
         known = ", ".join(sorted(found.stem for found in patches.glob(f"*{SUFFIX}"))) or "none"
         raise ForkToolError(

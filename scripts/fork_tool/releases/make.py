@@ -1,4 +1,4 @@
-"""`test-next`: from the base's wheels to what is known of the series on it. Each step leaves what is complete."""
+"""`test-release`: from a release's wheels to the verdict on the series there. Each step leaves what is complete."""
 
 import json
 import os
@@ -21,87 +21,87 @@ from fork_tool.mac_library.tools import install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import fetch_pinned_wheel
 from fork_tool.machine.setup import setup
-from fork_tool.next_base.apple import apple_findings, AppleNames, lacking_names, load_list, text_of, used_names
-from fork_tool.next_base.compile import compile_overlay, Compiled
-from fork_tool.next_base.linux import build_stand_in, install_environment, lay_python, why_not_here
-from fork_tool.next_base.release import bases, load_next_pin, NextPin, NextPlaces, PIN
-from fork_tool.next_base.symbols import Names, names_of_object, sort_names
-from fork_tool.next_base.tree import (
+from fork_tool.releases.apple import apple_findings, AppleNames, lacking_names, load_list, text_of, used_names
+from fork_tool.releases.compile import compile_overlay, Compiled
+from fork_tool.releases.linux import build_stand_in, install_environment, lay_python, why_not_here
+from fork_tool.releases.release import load_release_pin, PIN, ReleasePin, ReleasePlaces, releases
+from fork_tool.releases.symbols import Names, names_of_object, sort_names
+from fork_tool.releases.tree import (
     APPLIED,
     apply_series,
-    base_series,
-    BaseEntry,
     DIFFERS,
-    EntryVerdict,
     lay_tree,
     MISFIT,
     NOT_IN_WHEEL,
+    PatchVerdict,
     reader,
+    release_series,
+    ReleasePatch,
 )
-from fork_tool.next_base.wheel import Facts, facts_of, unpack_wheel
+from fork_tool.releases.wheel import Facts, facts_of, unpack_wheel
 from fork_tool.series.project import Project
 
 TESTS = "test/releases/wheels"
-# Which base the tests are about.
-CHOSEN = "MPSFORK_NEXT_BASE"
+# Which release the tests are about.
+CHOSEN = "MPSFORK_RELEASE"
 SIMULATOR = "libmps_simulator.so"
 
 
 @dataclass(frozen=True)
 class Made:
-    """What was made of a base's wheels and the series, and what was found."""
+    """What was made of a release's wheels and the series, and what was found."""
 
-    pin: NextPin
-    places: NextPlaces
-    entries: list[BaseEntry]
+    pin: ReleasePin
+    places: ReleasePlaces
+    patches: list[ReleasePatch]
     facts: Facts
-    verdicts: list[EntryVerdict]
+    verdicts: list[PatchVerdict]
     compiled: list[Compiled]
     names: Names
     # What the backend uses of Apple's and the simulator does not know.
     lacking: AppleNames
-    # The folder with the stand-in's libraries, if the base's Python runs on this machine; else the reason.
+    # The folder with the stand-in's libraries, if the release's Python runs on this machine; else the reason.
     stand_in: Path | None
     not_run: str
     findings: list[str]
 
 
-def newest_base(project: Project) -> str:
-    """The base that is meant when none is named."""
-    found = bases(project.layout)
+def newest_release(project: Project) -> str:
+    """The release that is meant when none is named."""
+    found = releases(project.layout)
     if not found:
         raise ForkToolError(
-            "There is no folder of another base in patches/releases/: bring it back with `git checkout -- patches/releases`."
+            "There is no folder of a release in patches/releases/: bring it back with `git checkout -- patches/releases`."
         )
     return max(found, key=lambda name: [int(part) if part.isdigit() else 0 for part in name.split(".")])
 
 
-def make_next(project: Project, name: str | None = None, machine: Machine | None = None) -> Made:
+def make_release(project: Project, name: str | None = None, machine: Machine | None = None) -> Made:
     """Bring all up to date, check it, and write the report."""
     with exclusive(project.layout):
-        made = _make(project, name or newest_base(project), machine or this_machine())
+        made = _make(project, name or newest_release(project), machine or this_machine())
     write_atomically(made.places.report, (json.dumps(report_of(made), indent=2) + "\n").encode())
     return made
 
 
 def _make(project: Project, name: str, machine: Machine) -> Made:
     layout = project.layout
-    pin, places, mac = load_next_pin(layout, name), NextPlaces(layout, name), MacPlaces(layout.root)
+    pin, places, mac = load_release_pin(layout, name), ReleasePlaces(layout, name), MacPlaces(layout.root)
     mac_pin = load_mac_pin(layout.pin)
     pin_file = layout.shown(places.own / PIN)
-    entries = base_series(project, places)
+    patches = release_series(project, places)
     install_tools(mac, mac_pin)
     wheel = fetch_pinned_wheel(pin.wheel, layout.cache, layout.root, pin_file)
     unpack_wheel(places, pin, wheel)
     facts = facts_of(places, pin, wheel)
-    verdicts, files = apply_series(entries, reader(places.wheel))
-    lay_tree(places, entries, files)
+    verdicts, files = apply_series(patches, reader(places.wheel))
+    lay_tree(places, patches, files)
     lay_headers(mac, mac_pin, layout.cache)
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
     objects = [names_of_object(unit.source, unit.object) for unit in compiled]
     others = {*frozenset().union(*further_names(mac).values()), *python_names(headers)}
-    names = sort_names(objects, facts, entries, others)
+    names = sort_names(objects, facts, patches, others)
     lacking = lacking_names(used_names(facts), layout.simulator_build / SIMULATOR)
     not_run, stand_in = why_not_here(machine, pin), None
     if not not_run:
@@ -118,14 +118,14 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
         *(f"{each.shown} is used in {', '.join(each.users)}, and no library defines it" for each in names.undefined),
         *apple_findings(lacking, load_list(places.apple_list), layout.shown(places.apple_list)),
     ]
-    return Made(pin, places, entries, facts, verdicts, compiled, names, lacking, stand_in, not_run, findings)
+    return Made(pin, places, patches, facts, verdicts, compiled, names, lacking, stand_in, not_run, findings)
 
 
 def report_of(made: Made) -> dict[str, object]:
     return {
-        "base": made.pin.tag,
+        "release": made.pin.tag,
         "wheel": made.pin.wheel.name,
-        "entries": [
+        "patches": [
             {
                 "name": verdict.name,
                 **{state.replace(" ", "_"): verdict.count(state) for state in (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)},
@@ -138,7 +138,7 @@ def report_of(made: Made) -> dict[str, object]:
         "symbols": {
             "torch": made.names.torch,
             "system": made.names.system,
-            "brought_by_hunks": [asdict(each) for each in made.names.missing if each.entry],
+            "brought_by_hunks": [asdict(each) for each in made.names.missing if each.patch],
             "undefined": [asdict(each) for each in made.names.undefined],
         },
         "simulator_lacks": {kind: sorted(names) for kind, names in made.lacking.items()},
@@ -161,8 +161,8 @@ def show(made: Made) -> None:
         f"its libraries have, {made.names.system} of the system's and Python's, and these, which hunks on sources define:"
     )
     for each in made.names.missing:
-        if each.entry:
-            say(f"  {each.shown}: {each.entry}")
+        if each.patch:
+            say(f"  {each.shown}: {each.patch}")
     say(f"the simulator does not know, of what the backend uses: {text_of(made.lacking) or 'nothing'}")
     if made.not_run:
         note(f"the Python layer was not run: {made.not_run}")
@@ -171,16 +171,16 @@ def show(made: Made) -> None:
     say(f"written to {made.places.layout.shown(made.places.report)}")
 
 
-@click.command("test-next", context_settings={"ignore_unknown_options": True})
-@click.option("--base", metavar="NAME", help="A folder of patches/releases/ [default: the newest release there].")
+@click.command("test-release", context_settings={"ignore_unknown_options": True})
+@click.option("--release", metavar="NAME", help="A folder of patches/releases/ [default: the newest release there].")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
+def test_release(project: Project, release: str | None, arguments: tuple[str, ...]) -> int:
     """Try the series on another release's wheels; arguments go to pytest."""
     with exclusive(project.layout):
         for done in setup(project):
             say(done)
-    name = base or newest_base(project)
-    show(make_next(project, name))
+    name = release or newest_release(project)
+    show(make_release(project, name))
     command = [str(project.layout.python), "-m", "pytest", "-q", *(arguments or [TESTS])]
     return run_shown(command, project.layout.root, os.environ | {CHOSEN: name})

@@ -14,7 +14,7 @@ from fork_tool.common.files import fill_once, need_space, write_atomically
 from fork_tool.mac_library.places import TORCH_LIBRARIES
 from fork_tool.mac_library.symbols import imports_of
 from fork_tool.mac_library.tools import read_library
-from fork_tool.next_base.release import NextPin, NextPlaces
+from fork_tool.releases.release import ReleasePin, ReleasePlaces
 
 BACKEND = "libtorch_cpu.dylib"
 
@@ -59,8 +59,8 @@ _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 _ENDINGS = (".py", ".pyi")
 
 
-def unpack_wheel(places: NextPlaces, pin: NextPin, file: Path) -> None:
-    """Lay the wheel's headers and Python files below build/next."""
+def unpack_wheel(places: ReleasePlaces, pin: ReleasePin, file: Path) -> None:
+    """Lay the wheel's headers and Python files below build/releases."""
 
     def fill(new: Path) -> None:
         need_space(places.root, 500_000_000, "Unpacking the wheel")
@@ -73,7 +73,7 @@ def unpack_wheel(places: NextPlaces, pin: NextPin, file: Path) -> None:
     fill_once(places.wheel, pin.wheel.sha256, fill)
 
 
-def facts_of(places: NextPlaces, pin: NextPin, file: Path) -> Facts:
+def facts_of(places: ReleasePlaces, pin: ReleasePin, file: Path) -> Facts:
     """What the wheel's libraries say; they are large, read once, and not kept."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         facts = Facts(**json.loads(places.facts.read_text("utf-8")))

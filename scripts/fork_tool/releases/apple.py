@@ -1,4 +1,4 @@
-"""What the base's backend uses of Apple's, and the simulator does not know: a list that is kept and compared.
+"""What the release's backend uses of Apple's, and the simulator does not know: a list that is kept and compared.
 
 The simulator knows what its library names. What it names and does not do says so when it is called; that is not looked
 at here.
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS
-from fork_tool.next_base.wheel import Facts
+from fork_tool.releases.wheel import Facts
 
 # By kind: classes, selectors, functions.
 AppleNames = dict[str, set[str]]

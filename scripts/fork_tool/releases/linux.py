@@ -15,11 +15,11 @@ from fork_tool.mac_library.ninja_file import cached, NinjaFile
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.package_index import fetch_pinned_wheel, pip_command
-from fork_tool.next_base.release import NextPin, NextPlaces
+from fork_tool.releases.release import ReleasePin, ReleasePlaces
 
 
-def why_not_here(machine: Machine, pin: NextPin) -> str:
-    """Why the base's Python can't run on this machine, or empty."""
+def why_not_here(machine: Machine, pin: ReleasePin) -> str:
+    """Why the release's Python can't run on this machine, or empty."""
     if machine.system != "Linux" or machine.processor != "x86_64":
         return f"the wheel that it runs on is for Linux on x86-64, and this is {machine.system} on {machine.processor}"
     if interpreter(pin) is None:
@@ -27,25 +27,25 @@ def why_not_here(machine: Machine, pin: NextPin) -> str:
     return ""
 
 
-def interpreter(pin: NextPin) -> str | None:
+def interpreter(pin: ReleasePin) -> str | None:
     """A Python of the wheel's version."""
     if f"{sys.version_info[0]}.{sys.version_info[1]}" == pin.runnable.python:
         return sys.executable
     return shutil.which(f"python{pin.runnable.python}")
 
 
-def site_packages(places: NextPlaces, pin: NextPin) -> Path:
+def site_packages(places: ReleasePlaces, pin: ReleasePin) -> Path:
     return places.environment / "lib" / f"python{pin.runnable.python}" / "site-packages"
 
 
-def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool:
+def install_environment(places: ReleasePlaces, pin: ReleasePin, pin_file: str) -> bool:
     """Bring the environment to its pins; false when it was there."""
     # A file that was laid over torch and is gone from the series leaves with the environment.
     wanted = (places.requirements.read_bytes(), pin.runnable.sha256, sys.version, python_names(places))
     if is_filled(places.environment, wanted) and places.python.exists():
         return False
     file = fetch_pinned_wheel(pin.runnable, places.layout.cache, places.layout.root, pin_file)
-    need_space(places.root, 1_500_000_000, "The environment of the next base")
+    need_space(places.root, 1_500_000_000, "The environment of the release")
     remove(places.environment)
     say(f"installing {pin.runnable.requirement} in {places.layout.shown(places.environment)}")
     python = interpreter(pin)
@@ -64,11 +64,11 @@ def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool
     return True
 
 
-def python_names(places: NextPlaces) -> list[str]:
+def python_names(places: ReleasePlaces) -> list[str]:
     return sorted(str(path.relative_to(places.tree)) for path in (places.tree / "torch").rglob("*.py"))
 
 
-def lay_python(places: NextPlaces, pin: NextPin) -> None:
+def lay_python(places: ReleasePlaces, pin: ReleasePin) -> None:
     """Put the series' Python files into the environment's torch.
 
     They were made of the Mac's wheel, so its files must be those of the wheel for Linux.
@@ -92,7 +92,7 @@ _COMPILERS = ("clang++-19", "clang++", "g++")
 _SOURCES = "test/releases/wheels/stand_in"
 
 
-def libraries(places: NextPlaces) -> dict[str, tuple[list[Path], list[str]]]:
+def libraries(places: ReleasePlaces) -> dict[str, tuple[list[Path], list[str]]]:
     """By library, its sources and what it is linked with."""
     own = places.layout.root / _SOURCES
     bindings = [
@@ -107,7 +107,7 @@ def libraries(places: NextPlaces) -> dict[str, tuple[list[Path], list[str]]]:
     }
 
 
-def build_stand_in(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_headers: Path) -> Path:
+def build_stand_in(mac: MacPlaces, places: ReleasePlaces, pin: ReleasePin, python_headers: Path) -> Path:
     """Bring the libraries up to date; returns their folder."""
     compiler = next((found for name in _COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:

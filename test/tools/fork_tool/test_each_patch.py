@@ -9,7 +9,7 @@ import pytest
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.machine import Machine
 from fork_tool.series.project import Project
-from fork_tool.suites import each_entry
+from fork_tool.suites import each_patch
 from fork_tool.suites.reports import Count
 from fork_tool.suites.suite import Suite
 from workshop import LINUX, Workshop
@@ -31,10 +31,10 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
         done.append(f"{suite.name} in {suite.directory}: {suite.words[-1] if 'own' in suite.name else 'sample'}")
         return Count(passed=3)
 
-    monkeypatch.setattr(each_entry, "build_simulator", build)
-    monkeypatch.setattr(each_entry, "run_suite", run)
-    monkeypatch.setattr(each_entry, "make_ready", lambda *_arguments: None)
-    monkeypatch.setattr(each_entry, "simulator_machine", lambda: LINUX)
+    monkeypatch.setattr(each_patch, "build_simulator", build)
+    monkeypatch.setattr(each_patch, "run_suite", run)
+    monkeypatch.setattr(each_patch, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(each_patch, "simulator_machine", lambda: LINUX)
     return applied, done
 
 
@@ -51,13 +51,13 @@ def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]
     ]
     assert "2 patches build and pass with only those that they need." in said
     report = json.loads((shop.layout.reports / "patches.json").read_text())
-    assert [(entry["entry"], entry["own_files"], entry["built"]) for entry in report] == [
+    assert [(patch["patch"], patch["own_files"], patch["built"]) for patch in report] == [
         ("recorder", [], True),
         ("second", [PROGRAM, OWN_TEST], True),
     ]
 
 
-def test_entry_of_a_later_group_stands_on_the_first_one(series: tuple[Workshop, list[str]]) -> None:
+def test_patch_of_a_later_group_stands_on_the_first_one(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
     shop.commit("[MPS] Third\n\nWhy.\n\nPatch: third", {"aten/Third.mm": "x\n"})
     shop.good("refresh")
@@ -74,7 +74,7 @@ def test_tests_that_a_patch_changes_are_its_own(series: tuple[Workshop, list[str
     assert "third, own tests in build/pytorch-patches/test: test_mps_second.py" in done
 
 
-def test_one_entry(series: tuple[Workshop, list[str]]) -> None:
+def test_one_patch(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
     shop.good("test-patches", "--patch", "recorder")
     assert [line.split(",")[0] for line in done] == ["build simulator-patches", "recorder"]
@@ -85,7 +85,7 @@ def test_failures_are_named_and_the_others_still_run(
     series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop, _ = series
-    monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
+    monkeypatch.setattr(each_patch, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
     assert (
         shop.error("test-patches")
         == "These patches do not build or pass with only those that they need: recorder, second."
@@ -94,8 +94,8 @@ def test_failures_are_named_and_the_others_still_run(
     def broken(*_arguments: Any, **_options: Any) -> None:
         raise ForkToolError("it does not build")
 
-    monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
-    monkeypatch.setattr(each_entry, "build_simulator", broken)
+    monkeypatch.setattr(each_patch, "run_suite", lambda *_arguments: Count(passed=1))
+    monkeypatch.setattr(each_patch, "build_simulator", broken)
     assert (
         shop.error("test-patches")
         == "These patches do not build or pass with only those that they need: recorder, second."

@@ -13,7 +13,7 @@ from fork_tool.paths import Layout, Place
 PIN = "base.toml"
 
 
-class NextPin(BaseModel):
+class ReleasePin(BaseModel):
     """What is known of the release: its wheels, by hash, and how its sources are compiled."""
 
     tag: Text = at("upstream", "tag")
@@ -25,21 +25,21 @@ class NextPin(BaseModel):
     runnable: PinnedWheel
 
 
-def bases(layout: Layout) -> list[str]:
+def releases(layout: Layout) -> list[str]:
     return sorted(path.parent.name for path in layout.releases.glob(f"*/{PIN}"))
 
 
-def load_next_pin(layout: Layout, name: str) -> NextPin:
+def load_release_pin(layout: Layout, name: str) -> ReleasePin:
     path = layout.releases / name / PIN
     if not path.is_file():
-        known = ", ".join(bases(layout)) or "none"
-        raise ForkToolError(f"There is no base {name!r}: {layout.shown(path)} is missing; there are {known}.")
-    return read_pin_file(path, NextPin)
+        known = ", ".join(releases(layout)) or "none"
+        raise ForkToolError(f"There is no release {name!r}: {layout.shown(path)} is missing; there are {known}.")
+    return read_pin_file(path, ReleasePin)
 
 
 @dataclass(frozen=True)
-class NextPlaces:
-    """The directories of one next base: what this repository has of it, and what is made below build/next."""
+class ReleasePlaces:
+    """The directories of one newer release: what this repository has of it, and what is made below build/releases."""
 
     layout: Layout
     name: str
@@ -50,7 +50,7 @@ class NextPlaces:
 
     @property
     def root(self) -> Path:
-        return self.layout.build / "next" / self.name
+        return self.layout.build / "releases" / self.name
 
     series = Place("series", of="own")
     # Patches that exist only there, and the files of others that differ there.
@@ -68,10 +68,10 @@ class NextPlaces:
     tree = Place("tree")
     objects = Place("objects")
     ninja_file = Place("build.ninja")
-    # An environment with the base's torch for Linux.
+    # An environment with the release's torch for Linux.
     environment = Place("environment")
     python = Place("environment/bin/python")
 
     @property
     def report(self) -> Path:
-        return self.layout.reports / "next_base.json"
+        return self.layout.reports / "releases.json"

@@ -1,4 +1,4 @@
-"""Tests that the environment of the next base runs, on its own torch with the stand-in device."""
+"""Tests that the environment of a newer release runs, on its own torch with the stand-in device."""
 
 import os
 import sys

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fork_tool.mac_library.symbols import external_symbols
 from fork_tool.mac_library.tools import read_library
-from fork_tool.next_base.tree import BaseEntry
-from fork_tool.next_base.wheel import Facts
+from fork_tool.releases.tree import ReleasePatch
+from fork_tool.releases.wheel import Facts
 
 # How a compiler writes a function's own name below its namespaces.
 _FUNCTION = re.compile(r"([\w~]+(?:::[\w~]+)*)\s*\(")
@@ -24,7 +24,7 @@ class Missing:
     # The sources that use it.
     users: tuple[str, ...]
     # The patch whose hunks define it, or empty: then none does.
-    entry: str
+    patch: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Names:
 
     @property
     def undefined(self) -> list[Missing]:
-        return [each for each in self.missing if not each.entry]
+        return [each for each in self.missing if not each.patch]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def names_of_object(source: str, file: Path) -> ObjectNames:
 def sort_names(
     objects: Iterable[ObjectNames],
     facts: Facts,
-    entries: Iterable[BaseEntry],
+    patches: Iterable[ReleasePatch],
     others: Iterable[str],
 ) -> Names:
     """Find the owner of each name; `others` are those of macOS and Python that the wheel's libraries do not take."""
@@ -73,9 +73,9 @@ def sort_names(
     exports = set(facts.exports)
     system = {name for names in facts.imports.values() for name in names}
     system |= {*others, "___dso_handle"}
-    hunks = added_lines(entries)
+    hunks = added_lines(patches)
     missing = [
-        Missing(name, shown[name], tuple(sorted(users[name])), entry_that_defines(shown[name], hunks))
+        Missing(name, shown[name], tuple(sorted(users[name])), patch_that_defines(shown[name], hunks))
         for name in sorted(users)
         if name not in exports and name not in system
     ]
@@ -84,22 +84,22 @@ def sort_names(
     )
 
 
-def added_lines(entries: Iterable[BaseEntry]) -> dict[str, str]:
+def added_lines(patches: Iterable[ReleasePatch]) -> dict[str, str]:
     """By patch, what its hunks add to sources; headers declare, and define nothing for the linker."""
     return {
-        entry.name: "\n".join(
+        patch.name: "\n".join(
             line[1:].decode("utf-8", "replace")
-            for file in entry.files
+            for file in patch.files
             if file.path.endswith((".mm", ".cpp"))
             for hunk in file.hunks
             for line in hunk.lines
             if line.startswith(b"+")
         )
-        for entry in entries
+        for patch in patches
     }
 
 
-def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
+def patch_that_defines(shown: str, added: Mapping[str, str]) -> str:
     """The patch among whose added lines the function's definition begins, or empty."""
     match = _FUNCTION.search(shown)
     if not match:
@@ -109,9 +109,9 @@ def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
     owner, name = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
     member = re.compile(rf"^\S.*\b{re.escape(owner)}::{re.escape(name)}\(", re.MULTILINE)
     free = re.compile(rf"^\w[\w:<>*& ]*[ *&]{re.escape(name)}\([^;]*$", re.MULTILINE)
-    for entry, text in added.items():
+    for patch, text in added.items():
         if member.search(text) or (not owner[:1].isupper() and free.search(text)):
-            return entry
+            return patch
     return ""
 
 
