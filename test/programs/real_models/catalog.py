@@ -1,4 +1,4 @@
-"""All architectures, and the eight of `make test`."""
+"""All architectures, and the eight of --quick."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -40,7 +40,7 @@ class Case:
 
 
 _STATIC_MODELS = ("llama", "mistral", "qwen2", "phi3")
-# Those that `make test` has the time for.
+# Those of --quick.
 QUICK_CASES = (Case("llama", "static", "library"), Case("llama", "static", "by hand"))
 
 

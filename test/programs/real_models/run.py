@@ -42,7 +42,7 @@ def _rows_with_fallback(name: str, no_replay: bool) -> Rows:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="The eight of `make test`, in float32, and two cases of generate().")
+@click.option("--quick", is_flag=True, help="Eight models, in float32, and two cases of generate().")
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Only these models; `generate` means all cases of generate()."
 )

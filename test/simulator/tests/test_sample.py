@@ -1,4 +1,4 @@
-"""Checks of the sample of upstream's tests that `make test` runs, and of the lists of what remains."""
+"""Checks of the samples of upstream's tests, and of the lists of what remains."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_every_class_is_touched(upstream: list[str]) -> None:
 
 
 def test_how_much_is_chosen(upstream: list[str]) -> None:
-    """More means that `make test` takes longer, and the small sample is for what takes ten times as long."""
+    """More means that the suites take longer, and the small sample is for what takes ten times as long."""
     chosen = read_sample(SAMPLE).choose("test_mps.py", upstream)
     few = read_sample(own_layout().root / SMALL_SAMPLE).choose("test_mps.py", upstream)
     assert set(few) < set(chosen)

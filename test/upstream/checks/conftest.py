@@ -12,6 +12,6 @@ def pytest_configure() -> None:
         pytest.exit(f"{CHECKOUT} is no checkout of PyTorch: run `make apply`", returncode=2)
     if not (TOOLS / "bin" / "flake8").exists():
         pytest.exit(
-            f"upstream's tools are not in {TOOLS}: run `scripts/mpsfork test --suite 'upstream checks'`, which installs them",
+            f"upstream's tools are not in {TOOLS}: run `scripts/mpsfork test 'upstream checks'`, which installs them",
             returncode=2,
         )

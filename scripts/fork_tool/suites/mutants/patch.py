@@ -20,7 +20,7 @@ class DoesNotApply(Exception):
 
 @dataclass(frozen=True)
 class MutantSuite:
-    """Some tests of a suite of `make test`, by the words that choose them."""
+    """Some tests of a suite, by the words that choose them."""
 
     name: str
     words: tuple[str, ...]

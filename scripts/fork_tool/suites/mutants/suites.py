@@ -49,7 +49,7 @@ class MutantSuites:
         return self.known(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
 
     def run(self, suites: Sequence[MutantSuite], limit: float, log: Path, stop: bool = True) -> Result:
-        """Run tests of one suite of `make test`; `stop`: at the first failure."""
+        """Run tests of one suite; `stop`: at the first failure."""
         known = self.known(suites[0])
         report = self._place.scratch / "junit.xml"
         remove(report)
