@@ -1,14 +1,20 @@
 """`apply`: apply the series to the checkout, one commit per patch, on a branch of its own."""
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ConflictError, ForkToolError
+from fork_tool.common.files import write_atomically
 from fork_tool.common.git import GitError
 from fork_tool.common.processes import uninterrupted
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Stack
+
+# In the checkout's git directory: what the branch was last made of, and its tip.
+_RECORD = "mpsfork-series"
 
 
 @dataclass
@@ -58,9 +64,33 @@ def bring_series(project: Project) -> None:
     ):
         note(f"{checkout.shown} holds work that patches/ does not have; it is used as it is")
         return
+    checkout.refuse_unfinished()
+    # Making all commits again takes seconds, which a user's program would wait for.
+    record = Path(checkout.git.text("rev-parse", "--absolute-git-dir")) / _RECORD
+    inputs = f"{_digest_of_inputs(project)} {checkout.base} "
+    if (
+        checkout.head_branch == BRANCH
+        and record.is_file()
+        and record.read_text() == f"{inputs}{checkout.branch_tip}"
+        and checkout.applied == checkout.branch_tip
+    ):
+        return
     result = apply_series(project)
+    write_atomically(record, f"{inputs}{result.stack.tip}".encode())
     if result.changed:
         say(f"applied {len(result.stack.layers)} patches to {checkout.shown}")
+
+
+def _digest_of_inputs(project: Project) -> str:
+    """A digest of all files that the series' commits are made of, this tool included."""
+    layout = project.layout
+    folders = (layout.patches, layout.overlay, Path(__file__).resolve().parents[1])
+    files = [layout.pin, *sorted(path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc")]
+    digest = hashlib.sha256()
+    for path in files:
+        if path.is_file():
+            digest.update(f"\0{path}\0{path.stat().st_mode:o}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def refuse_foreign(checkout: Checkout, project: Project) -> None:

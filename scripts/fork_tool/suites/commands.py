@@ -30,7 +30,7 @@ def simulator(project: Project, base_only: bool, tests: bool) -> None:
         build = make_unpatched_ready(project, tests)
         say(f"Run a program on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
-        make_ready(project, tests=tests)
+        make_ready(project, tests=tests, always=True)
 
 
 def _status(count: Count) -> int:

@@ -15,10 +15,10 @@ from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
 
 
-def make_ready(project: Project, machine: Machine | None = None, tests: bool = False) -> None:
+def make_ready(project: Project, machine: Machine | None = None, tests: bool = False, always: bool = False) -> None:
     """Bring tools, checkout and the simulator up to date; a Mac must have a patched torch instead.
 
-    `tests`: also what of the simulator's build only tests run.
+    `tests`: also what of the simulator's build only tests run; `always`: ask CMake even where nothing has changed.
     """
     machine = machine or this_machine()
     machine.refuse_unsupported()
@@ -31,7 +31,7 @@ def make_ready(project: Project, machine: Machine | None = None, tests: bool = F
             fetch(project, sources=SMALL_FIRST)
         bring_series(project)
         if machine.runs_simulator:
-            build_simulator(project, layout.simulator_build, layout.checkout, tests=tests)
+            build_simulator(project, layout.simulator_build, layout.checkout, tests=tests, always=always)
 
 
 def make_ready_for_tests(project: Project, machine: Machine) -> None:
@@ -61,7 +61,7 @@ def make_unpatched_ready(project: Project, tests: bool = False) -> Path:
             say(done)
         sources = base_sources(project)
         check_torch(layout, project.pin, machine)
-        build_simulator(project, build, sources, tests=tests)
+        build_simulator(project, build, sources, tests=tests, always=True)
     return build
 
 

@@ -5,7 +5,37 @@ from pathlib import Path
 import pytest
 
 from fork_tool.base.checkout import BACKUP_REF
+from fork_tool.common.errors import ForkToolError
+from fork_tool.series.apply import bring_series
+from fork_tool.series.project import Project
 from workshop import command_git, HUNK, MESSAGE, Workshop
+
+
+def test_series_that_has_not_changed_is_not_made_again(
+    applied: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[object] = []
+    make = Project.stack
+    monkeypatch.setattr(Project, "stack", lambda *words: made.append(words) or make(*words))
+
+    def is_made() -> bool:
+        del made[:]
+        bring_series(applied.project)
+        return bool(made)
+
+    assert is_made() and not is_made()
+    assert capsys.readouterr().out == ""
+    for path in (applied.layout.overlay / "aten" / "Recorder.h", applied.layout.patches / "recorder.patch"):
+        path.write_text(path.read_text().replace("recorded", "noted").replace("class", "struct"))
+        assert is_made() and not is_made()
+    assert command_git(applied.checkout, "show", "HEAD:aten/Recorder.h") == "struct Recorder;"
+    # Nor where the branch has left.
+    command_git(applied.checkout, "checkout", "--quiet", "--detach", applied.base)
+    assert is_made()
+    assert applied.titles == ["[MPS] Add a recorder"]
+    (applied.checkout / ".git" / "CHERRY_PICK_HEAD").write_text(f"{applied.base}\n")
+    with pytest.raises(ForkToolError, match="A cherry-pick is under way"):
+        bring_series(applied.project)
 
 
 def test_one_commit_per_patch_in_series_order(workshop: Workshop) -> None:

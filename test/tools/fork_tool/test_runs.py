@@ -64,6 +64,40 @@ def test_what_only_tests_run_is_built_when_asked(bench: tuple[Workshop, list[str
     assert commands[-1] == f"{BUILD}-base --target all tests"
 
 
+def test_what_has_not_changed_is_not_built_again(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    source = shop.layout.simulator_source / "metal" / "gpu.mm"
+    source.parent.mkdir(parents=True)
+    source.write_text("one\n")
+
+    def built(*words: str) -> bool:
+        del commands[:]
+        shop.good(*words)
+        return any(command.startswith(BUILD) for command in commands)
+
+    assert built("demo")
+    (shop.layout.simulator_build / "mps_simulator.json").write_text("{}")
+    assert not built("demo")
+    assert commands == ["ROOT/.venv/bin/python -m mps_simulator test/programs/demo/run.py"]
+    assert built("test-mps") and not built("test-mps") and not built("demo")
+    # Who asks for the build gets it.
+    assert built("simulator")
+    source.write_text("three\n")
+    assert built("demo") and not built("demo")
+    # Which changes a checkout has, CMake finds out each time.
+    shop.write({"aten/Graph.mm": "edited\n"})
+    assert built("demo") and built("demo")
+    shop.commit("[MPS] Mine")
+    assert built("demo") and not built("demo")
+    shop.write({"aten/New.mm": "new\n"})
+    assert built("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_module, "run_shown", lambda *_arguments: 1)
+        assert "does not build" in shop.error("demo")
+    (shop.checkout / "aten" / "New.mm").unlink()
+    assert built("demo")
+
+
 def test_build_that_was_cut_off_is_no_simulator(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
