@@ -221,15 +221,15 @@ def _command_buffers(_rows: Rows, device: Device) -> Value:
 def _sizes() -> dict[str, int]:
     sys.path.append(str(REPOSITORY / "scripts"))
     from fork_tool.paths import own_layout
-    from fork_tool.series.entries import read_entry
     from fork_tool.series.overlay import TESTS
+    from fork_tool.series.patches import read_patch
     from fork_tool.series.project import Project
     from fork_tool.series.verify import verify_series
 
     project = Project(own_layout())
     lines = {verdict.name: verdict.lines for verdict in verify_series(project).verdicts}
     core = project.series().part("core")
-    files = [path for name in core for path in read_entry(project.layout.patches, name).overlay]
+    files = [path for name in core for path in read_patch(project.layout.patches, name).overlay]
     sources = [path for path in files if path.endswith((".h", ".mm", ".cpp")) and not path.startswith(TESTS)]
     return {
         "core": sum(lines[name] for name in core),

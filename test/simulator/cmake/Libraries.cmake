@@ -45,7 +45,7 @@ target_precompile_headers(graph PRIVATE
 set(aten ${TORCH_CHECKOUT}/aten/src/ATen)
 file(GLOB runtime_sources CONFIGURE_DEPENDS ${aten}/mps/*.mm ${aten}/mps/*.cpp)
 file(GLOB_RECURSE operation_sources CONFIGURE_DEPENDS ${aten}/native/mps/*.mm ${aten}/native/mps/*.cpp)
-# An entry of the series brings it; a checkout without the series has none.
+# A patch of the series brings it; a checkout without the series has none.
 file(GLOB inductor_sources CONFIGURE_DEPENDS ${TORCH_CHECKOUT}/torch/csrc/inductor/aoti_torch/shim_mps.mm)
 file(GLOB binding_sources CONFIGURE_DEPENDS ${TORCH_CHECKOUT}/torch/csrc/mps/*.cpp ${TORCH_CHECKOUT}/torch/csrc/mps/*.mm)
 

@@ -25,7 +25,7 @@ def test_every_source_of_the_backend_must_run() -> None:
     """Whether it ran is seen when the sample is run."""
     sources = [sources_for(file, read_build().checkout) for file in ("test_mps.py", "test_optim.py")]
     assert "FusedSgdKernel.mm" in sources[1] and "Equal.cpp" in sources[0] and len(sources[0]) > 50
-    for suite in load_suites(own_layout()).suites:
+    for suite in load_suites(own_layout()):
         assert (f"test/simulator/tests/{SAMPLE.name}" in suite.words) == ("--touches" in suite.words), suite.name
 
 
