@@ -189,7 +189,7 @@ def test_one_conflict_is_one_problem(shop: Workshop) -> None:
     [
         (b"a\0b\n", "holds NUL bytes: the overlay holds sources, nothing binary"),
         (b"\x89PNG\r\n\xff\xfe", "is not UTF-8 text: the overlay holds sources"),
-        (b"x\n" * 1_500_000, "has 3.0 MB: the overlay holds sources, of 1 MB at most"),
+        ((b"x" * 99 + b"\n") * 30_000, "has 3.0 MB: the overlay holds sources, of 1 MB at most"),
     ],
 )
 def test_overlay_holds_sources(applied: Workshop, content: bytes, sentence: str) -> None:
