@@ -135,6 +135,8 @@ SUITES = (
         "recorder properties",
         (*_PYTEST, *_SPREAD, "test/properties/capture"),
         on_device=True,
+        # For the recipe that decodes with transformers.
+        packages=MODEL_LIBRARIES,
         brief=("-k", "not transformer"),
     ),
     # Indirect command buffers depend on the family of the GPU, which is Apple8 elsewhere.

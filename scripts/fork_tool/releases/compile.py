@@ -90,7 +90,7 @@ def compile_overlay(
     if run_shown(command, mac.repository, compiler_environment(mac, mac_pin)):
         raise ForkToolError(
             f"The overlay does not compile against the headers of {pin.tag} (see above): one line in plain C++ can often serve "
-            "both releases (patches/releases/README.md); what is compiled is kept."
+            "both releases (docs/patches.md); what is compiled is kept."
         )
     for path in places.objects.rglob("*.o"):
         if path not in [unit.object for unit in found]:

@@ -21,7 +21,7 @@ from fork_tool.series.stack import add_overlay, Layer, Stack
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
 NOT_CHECKED = "not checked"
-_KEPT_FILES = {"series", "README.md", "releases"}
+_KEPT_FILES = {"series", "releases"}
 _PYTHON = re.compile(r"\bpython\s+(test/[\w/]+\.py)((?:\s+[A-Z]\w+(?:\.\w+)?)*)")
 # Upstream builds one program of each C++ test.
 _PROGRAM = re.compile(r"\bbuild/bin/(\w+)")
@@ -270,7 +270,7 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
             continue
         if path.suffix != SUFFIX:
             result.problems.append(
-                f"patches/{path.name} is no patch: patches/ holds `series`, README.md, releases/ and {SUFFIX} files only."
+                f"patches/{path.name} is no patch: patches/ holds `series`, releases/ and {SUFFIX} files only."
             )
         elif path.stem not in names:
             result.problems.append(
