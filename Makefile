@@ -12,7 +12,7 @@ setup:      ## install missing packages and make the virtual environment
 demo:       ## capture and replay real models, and compare them with eager
 	@$(MPSFORK) demo
 
-test:       ## run the tests that show that it works here [ALL]
+test:       ## test that it works here, or run every suite [ALL]
 	@$(MPSFORK) test $(if $(ALL),--all)
 
 wheel:      ## make the wheel for a Mac [PYTHON JOBS]

@@ -176,7 +176,7 @@ def show(made: Made) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_release(project: Project, release: str | None, arguments: tuple[str, ...]) -> int:
-    """Try the series on another release's wheels; arguments go to pytest."""
+    """Try the series on the wheels of a newer release; arguments go to pytest."""
     with exclusive(project.layout):
         for done in setup(project):
             say(done)

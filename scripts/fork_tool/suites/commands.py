@@ -49,7 +49,7 @@ def _status(count: Count) -> int:
 )
 @click.pass_obj
 def test(project: Project, suites: tuple[str, ...], everything: bool, jobs: int | None) -> int:
-    """Run the tests that show that the project works on this machine, or the named suites of test/suites.py."""
+    """Test that it works on this machine; or run every suite, or suites by name (test/README.md)."""
     if suites and everything:
         raise ForkToolError("Give either names of suites or --all.")
     return _status(runner.run_suites(project, suites, jobs=jobs, everything=everything))
@@ -84,7 +84,7 @@ def test_patches(project: Project, patches: tuple[str, ...]) -> None:
 @click.option("--no-faults", is_flag=True, help="Skip the runs with planted faults, in which a suite must fail.")
 @click.pass_obj
 def test_as_release(project: Project, no_faults: bool) -> int:
-    """Run the capture tests on a PyTorch that behaves like newer releases (Linux)."""
+    """Run the capture tests on a PyTorch that behaves like a newer release (Linux)."""
     outcomes = as_release.run_as_release(project, not no_faults)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
