@@ -210,9 +210,7 @@ def export(project: Project, part: str, ghstack: bool, force: bool, author: tupl
         stack = export_module.leave_branch(project, force, author, part)
     _show_layers(stack.layers)
     shown = layout.shown(layout.checkout)
-    say(
-        f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/patches.md has the next step."
-    )
+    say(f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/patches.md has the next step.")
     if stack.base != project.pin.commit:
         note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
 
