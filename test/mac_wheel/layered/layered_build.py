@@ -9,6 +9,7 @@ sources that register something and those of `scripts/mac_wheel/takeover`, which
 """
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -209,7 +210,9 @@ def lay_out_python(wheel: Path) -> None:
 
 def run(words: list[str]) -> None:
     """Runs a command whose failure is the build's."""
-    if subprocess.run(words, cwd=ROOT).returncode:
+    # What the build of the base alone has compiled is taken from the compiler's cache.
+    environment = {"CCACHE_BASEDIR": str(ROOT), **os.environ}
+    if subprocess.run(words, cwd=ROOT, env=environment).returncode:
         raise BuildError(f"This failed, see above: {shlex.join(words)}")
 
 
