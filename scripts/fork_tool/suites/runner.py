@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from rich.table import Column, Table
-
-from fork_tool.common.console import out, say
+from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import exclusive, run_shown, standard_output_to_error
 from fork_tool.machine.environment import installed_version
@@ -19,14 +17,12 @@ from fork_tool.machine.setup import install_browser, setup
 from fork_tool.series.project import Project
 from fork_tool.suites.one_suite import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
 from fork_tool.suites.reports import (
-    COLUMNS,
     Count,
     count_junit,
     count_totals,
     machine_sentence,
     Outcome,
     Summary,
-    title_of,
 )
 from fork_tool.suites.simulator import device_command, make_ready, make_ready_for_tests, program_environment
 from fork_tool.suites.suite import BROWSER, CAPTURED_LIST, load_suites, MODEL_LIBRARIES, Suite, UPSTREAM_TOOLS
@@ -169,14 +165,11 @@ def run_suites(
     run_together(project, machine, chosen, jobs or _jobs(chosen), summary.add)
     summary.write(True)
     outcomes = summary.outcomes([suite.name for suite in chosen])
-    total = sum((one.count for one in outcomes), Count())
-    # Where no test is, no column takes width from the names.
-    columns = [column for column in COLUMNS if getattr(total, column) or column == "failed"]
-    table = Table(Column("suite", no_wrap=True), *map(title_of, columns), "seconds")
+    width = max((len(one.name) for one in outcomes), default=0)
     for one in outcomes:
-        table.add_row(one.name, *(str(getattr(one.count, column)) for column in columns), f"{one.seconds:.0f}")
-    out.print(table)
-    return total
+        line = f"{one.name:{width}}  {one.count.whole()} ({one.seconds:.0f} s)"
+        say(line, style="red" if one.count.failed else "")
+    return sum((one.count for one in outcomes), Count())
 
 
 def _jobs(suites: Collection[Suite]) -> int:
