@@ -9,7 +9,6 @@ sources that register something and those of `scripts/mac_wheel/takeover`, which
 """
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -210,9 +209,7 @@ def lay_out_python(wheel: Path) -> None:
 
 def run(words: list[str]) -> None:
     """Runs a command whose failure is the build's."""
-    # What the build of the base alone has compiled is taken from the compiler's cache.
-    environment = {"CCACHE_BASEDIR": str(ROOT), **os.environ}
-    if subprocess.run(words, cwd=ROOT, env=environment).returncode:
+    if subprocess.run(words, cwd=ROOT).returncode:
         raise BuildError(f"This failed, see above: {shlex.join(words)}")
 
 
