@@ -38,13 +38,15 @@ def environment(build: Build) -> dict[str, str]:
         return {}
     # The runtime takes the first name that it finds, also a link to nothing.
     symbolizer = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer")
+    # This sanitizer has no variable of that kind, and needs a program to name lines.
+    lines = symbolizer or shutil.which("addr2line")
     return {
         **({"ASAN_SYMBOLIZER_PATH": symbolizer} if symbolizer else {}),
         # Exceptions are intercepted, so what throws them must be there when the runtime starts.
         "LD_PRELOAD": f"{build.sanitizer_runtime}:libstdc++.so.6",
         "ASAN_OPTIONS": _options("ASAN_OPTIONS", _ADDRESS),
         "UBSAN_OPTIONS": _options("UBSAN_OPTIONS", _UNDEFINED),
-        "TSAN_OPTIONS": _options("TSAN_OPTIONS", _THREAD),
+        "TSAN_OPTIONS": _options("TSAN_OPTIONS", f"{_THREAD}:external_symbolizer_path={lines}" if lines else _THREAD),
     }
 
 
