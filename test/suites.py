@@ -34,8 +34,8 @@ _OBJECTIVE_CASES = ("test/simulator/tests/test_metal.py",)
 
 # Those whose kernels become indirect command buffers.
 _INDIRECT_FILES = (
-    "test/properties/capture/test_kernel_hazards.py",
-    "test/properties/capture/test_replay_calls.py",
+    "test/properties/recorder/test_kernel_hazards.py",
+    "test/properties/recorder/test_replay_calls.py",
 )
 _CAPTURE_FILES = (
     "test_mps_graph.py",
@@ -136,7 +136,7 @@ SUITES = (
     # Training a transformer takes a third of its time; a small convolutional net remains.
     Suite(
         "recorder properties",
-        (*_PYTEST, *_SPREAD, "test/properties/capture"),
+        (*_PYTEST, *_SPREAD, "test/properties/recorder"),
         on_device=True,
         # For the recipe that decodes with transformers.
         packages=MODEL_LIBRARIES,

@@ -78,7 +78,7 @@ def changed_lines(patch: Path, sign: str) -> list[str]:
 
 
 PATCHES = sorted((ROOT / "patches").glob("*.patch"))
-# Entries take back what earlier ones refused.
+# Later patches accept what earlier ones refused.
 TAKEN_BACK = {line for patch in PATCHES for line in changed_lines(patch, "-")}
 SOURCES = {
     **{str(p.relative_to(OVERLAY)): in_c_plus_plus(p.read_text()) for p in OVERLAY.rglob("*.mm")},
