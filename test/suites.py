@@ -15,6 +15,7 @@ from fork_tool.suites.suite import (
     CAPTURED,
     CAPTURED_LIST,
     MODEL_LIBRARIES,
+    ported_suite,
     PYTEST,
     SMALL_SAMPLE,
     Suite,
@@ -184,6 +185,14 @@ SUITES = (
         *("sweep, no replays", "--sample", "300", "--no-replay"),
         *("--report", "build/reports/sweep_no_replay.json"),
     ),
+    _sweep(
+        *("sweep, compiled", "--compiled", "--sample", "40", "--samples", "1"),
+        *("--report", "build/reports/sweep_compiled_sample.json"),
+    ),
+    _sweep(
+        *("sweep, compiled, no replays", "--compiled", "--no-replay", "--sample", "100", "--samples", "1"),
+        *("--report", "build/reports/sweep_compiled_no_replay.json"),
+    ),
     Suite(
         "sweep, without a kernel",
         (
@@ -228,6 +237,14 @@ SUITES = (
     ),
     *(upstream_sample(_SAMPLE, file=file, touches=True) for file in ("test_mps.py", "test_optim.py")),
     upstream_sample(SMALL_SAMPLE, "14.5"),
+    *(
+        ported_suite(name, file)
+        for name, file in (
+            ("graph trees", "inductor/test_cudagraph_trees.py"),
+            ("aotdispatch", "functorch/test_aotdispatch.py"),
+            ("backends", "dynamo/test_backends.py"),
+        )
+    ),
     replace(_SMALL, name="small upstream sample", brief=()),
     replace(_SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), mode=CAPTURED),
     Suite(

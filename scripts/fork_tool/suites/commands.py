@@ -61,11 +61,16 @@ def test(project: Project, suites: tuple[str, ...], everything: bool, jobs: int 
 )
 @click.option("--more", is_flag=True, help="Run upstream's device-generic tests instead, as macOS 15.2.")
 @click.option("--captured", is_flag=True, help="Capture and replay each operator, and compare with eager.")
+@click.option(
+    "--ported", is_flag=True, help="Run upstream's tests of CUDA graph trees and of compile backends, ported to MPS."
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
+def test_mps(
+    project: Project, macos: tuple[str, ...], more: bool, captured: bool, ported: bool, arguments: tuple[str, ...]
+) -> int:
     """Run upstream's test/test_mps.py and write build/reports/test_mps_VERSION.json."""
-    return runner.run_upstream_tests(project, arguments, macos, more, captured)
+    return runner.run_upstream_tests(project, arguments, macos, more, captured, ported)
 
 
 @click.command("test-patches")

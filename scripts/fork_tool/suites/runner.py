@@ -24,7 +24,13 @@ from fork_tool.suites.reports import (
     Outcome,
     Summary,
 )
-from fork_tool.suites.simulator import device_command, make_ready, make_ready_for_tests, program_environment
+from fork_tool.suites.simulator import (
+    device_command,
+    make_ready,
+    make_ready_for_tests,
+    program_environment,
+    with_modules_of,
+)
 from fork_tool.suites.suite import BROWSER, CAPTURED_LIST, load_suites, MODEL_LIBRARIES, Suite, UPSTREAM_TOOLS
 from fork_tool.suites.together import run_together
 
@@ -36,6 +42,8 @@ MORE_FILES = (
     *("nn/test_convolution.py", "nn/test_dropout.py", "nn/test_pooling.py"),
 )
 MORE_VERSIONS = ("15.2",)
+# What test/upstream/ported ports.
+PORTED_FILES = ("inductor/test_cudagraph_trees.py", "functorch/test_aotdispatch.py", "dynamo/test_backends.py")
 
 
 def run_program(project: Project, *words: str) -> int:
@@ -76,7 +84,12 @@ def _set_up(project: Project, install: Callable[[Project], object] | None = None
 
 
 def run_upstream_tests(
-    project: Project, words: tuple[str, ...], versions: Iterable[str] = (), more: bool = False, captured: bool = False
+    project: Project,
+    words: tuple[str, ...],
+    versions: Iterable[str] = (),
+    more: bool = False,
+    captured: bool = False,
+    ported: bool = False,
 ) -> int:
     """Run upstream's tests of the device, all of them even after a failure, and return the worst exit status."""
     machine = this_machine()
@@ -86,8 +99,9 @@ def run_upstream_tests(
     environment = program_environment(project)
     if captured:
         environment = with_captures(project, environment)
-    files = MORE_FILES if more else MAIN_FILES
-    simulated = tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS)
+    files = PORTED_FILES if ported else MORE_FILES if more else MAIN_FILES
+    simulated = tuple(versions) or (MAIN_VERSIONS if files == MAIN_FILES else MORE_VERSIONS)
+    flags = [*(CAPTURED_LIST if captured else ()), *(["--ported"] if ported else ())]
     summary = _summary(project, machine, "test-mps", simulated)
     status = 0
     if machine.is_mac:
@@ -95,7 +109,11 @@ def run_upstream_tests(
         report.unlink(missing_ok=True)
         began, where = time.monotonic(), layout.checkout / "test"
         command = [str(layout.python), "-m", "pytest", f"--junitxml={report}", *files, *words]
-        environment |= {"PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"}
+        if ported:
+            command += ["-p", "mps_ported"]
+            environment = with_modules_of(environment, layout.root / "test" / "upstream" / "ported")
+        else:
+            environment |= {"PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"}
         status = run_shown(command, where, environment, where=layout.shown(where))
         summary.add(Outcome(", ".join(files), count_junit(report, status), time.monotonic() - began))
         simulated = ()
@@ -106,7 +124,7 @@ def run_upstream_tests(
             report = _report_of(layout.reports, file, version, words)
             report.unlink(missing_ok=True)
             began = time.monotonic()
-            ended = run_shown([*command, *(CAPTURED_LIST if captured else ()), *words], layout.root, environment)
+            ended = run_shown([*command, *flags, *words], layout.root, environment)
             status = max(status, ended)
             summary.add(Outcome(f"{file} on macOS {version}", count_totals(report, ended), time.monotonic() - began))
     summary.write(True)

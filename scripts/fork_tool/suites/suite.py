@@ -92,6 +92,12 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
     return Suite(name, (*_UPSTREAM_TESTS, *words, "--jobs", "{processes}", "--report", "{report}"), on_mac=False)
 
 
+def ported_suite(name: str, file: str) -> Suite:
+    """One of upstream's files, ported to MPS by test/upstream/ported."""
+    words = ("--ported", "--file", file, "--jobs", "{processes}", "--report", "{report}")
+    return Suite(f"upstream ported, {name}", (*_UPSTREAM_TESTS, *words), on_mac=False)
+
+
 def load_suites(layout: Layout) -> tuple[Suite, ...]:
     """The suites of a working copy, in order. Raises ForkToolError if test/suites.py is missing or has no table."""
     shown = layout.shown(layout.suites)

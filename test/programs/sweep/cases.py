@@ -343,7 +343,11 @@ def outcomes(
         torch.manual_seed(number)
         case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, order["replay"])
         try:
-            if order["state"]:
+            if order["compiled"]:
+                from sweep_compiled import run_layouts
+
+                yield from ({"pass": name, **found} for found in run_layouts(case))
+            elif order["state"]:
                 yield from ({"pass": name, **found} for found in run_state(case))
             else:
                 outcome, reason = run_case(case)

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import textwrap
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,7 @@ OUTCOMES = (
     "no_effect_visible",
     "raised",
     "refused",
+    "explained",
     "wrong",
     "crash",
     "eager_lacks",
@@ -49,15 +51,49 @@ DIFFERENCES = (RESULTS_DIFFER, INPUTS_DIFFER, GENERATOR_DIFFERS)
 OF_THE_SIMULATOR = ("simulator_lacks", "simulator_refused")
 
 
+# Differences of `--compiled` whose cause is known.
+DIFFERENCES_KNOWN = Path(__file__).with_name("compiled_differences.toml")
+
+
+def explain(cases: list[dict[str, Any]]) -> list[str]:
+    """Makes known differences `explained`, with the cause; returns the causes of which there was no case."""
+    known = tomllib.loads(DIFFERENCES_KNOWN.read_text())["difference"]
+    met = {case["reason"] for case in cases}
+    for case in cases:
+        if case["outcome"] != "wrong" or "layout" not in case:
+            continue
+        said = f"{case['dtype']}, {case['layout']}: {case['reason']}"
+        cause = next((k["cause"] for k in known if case["op"] in k["operators"] and k.get("where", "") in said), None)
+        if (
+            cause is None
+            and not case["listed"]
+            and case["reason"].startswith(("compiled raises", "other shapes or types"))
+        ):
+            cause = "upstream: it traces a dtype that the operator's OpInfo does not list by the rules of other devices"
+        if cause is not None:
+            case.update(outcome="explained", reason=cause, found=case["reason"])
+            met.add(cause)
+    return [each["cause"] for each in known if each["cause"] not in met]
+
+
+def read_cases(path: Path) -> list[dict[str, Any]]:
+    """The cases of a report; none where there is no report."""
+    return list(json.loads(path.read_text())["cases"]) if path.exists() else []
+
+
+def write_report(cases: list[dict[str, Any]], path: Path, **head: Any) -> None:
+    """One case a line, so that two runs can be compared."""
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    path.write_text(f'{json.dumps({"totals": count(cases), **head})[:-1]},\n"cases": [\n{lines}\n]}}\n')
+
+
 def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, state: bool, console: Console) -> int:
     """Writes the report, prints the table and returns the exit status."""
     cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"], case["pass"]))
     totals = count(cases)
     changes = dict.fromkeys(case["change"] for case in cases if "change" in case)
     by_change = {name: count(case for case in cases if case.get("change") == name) for name in changes}
-    lines = ",\n".join(json.dumps(case) for case in cases)
-    head = json.dumps({"totals": totals, "by_change": by_change, "replays": not no_replay})
-    path.write_text(f'{head[:-1]},\n"cases": [\n{lines}\n]}}\n')
+    write_report(cases, path, by_change=by_change, replays=not no_replay)
     shown = Table("outcome", "reason", "cases", "operators")
     for (outcome, reason), operators in grouped(cases).items():
         names = sorted(set(operators))
@@ -115,7 +151,9 @@ def write(path: Path, cases: list[dict[str, Any]], every: int, most: int) -> Non
     if every > 1:
         head += f"\n**A sample** (`--sample {every}`): one in {every} pairs of operator and dtype was run, with at most {most} samples.\n"
     operators_of = {name: {case["op"] for case in cases if case["outcome"] == name} for name in OUTCOMES}
-    outcomes = ((name, f"{totals[name]:,}", str(len(operators_of[name]))) for name in OUTCOMES)
+    # These belong to other ways to run the sweep.
+    shown = [name for name in OUTCOMES if name not in ("raised", "explained")]
+    outcomes = ((name, f"{totals[name]:,}", str(len(operators_of[name]))) for name in shown)
     reasons = (
         (outcome, reason, f"{len(operators):,}", str(len(set(operators))))
         for (outcome, reason), operators in groups.items()
@@ -147,6 +185,36 @@ def write(path: Path, cases: list[dict[str, Any]], every: int, most: int) -> Non
         said = ((reason, f"{len(operators):,}", code(operators)) for reason, operators in rows)
         parts.append(table(["it says", "cases", "operators"], said))
     write_page(path, "\n".join(parts), head + "\n" + table(["outcome", "cases"], in_short, words=1))
+
+
+def write_compiled(path: Path, cases: list[dict[str, Any]], every: int, most: int) -> None:
+    """Write the page of `--compiled`: outcomes by layout, and every reason, with its operators."""
+    import torch
+
+    run = [case for case in cases if "layout" in case]
+    layouts = list(dict.fromkeys(case["layout"] for case in run))
+    counts = {layout: count(case for case in run if case["layout"] == layout) for layout in layouts}
+    names = [name for name in OUTCOMES if any(counts[layout][name] for layout in layouts) or name in ("wrong", "crash")]
+    head = (
+        f"{len(run):,} cases of {len({case['op'] for case in run})} operators that eager runs, at most {most} of the samples of each "
+        f"operator and dtype{f', and one in {every} of these pairs' if every > 1 else ''}. Simulator of macOS 15.2, torch "
+        f"{torch.__version__.split('+')[0]}, {datetime.date.today()}.\n"
+    )
+    outcomes = table(
+        ["outcome", *layouts], ((name, *(f"{counts[at][name]:,}" for at in layouts)) for name in names), words=1
+    )
+    rows = (
+        (of, why, f"{len(ops):,}", code(ops) if len(set(ops)) < 60 else "") for (of, why), ops in grouped(run).items()
+    )
+    parts = [
+        "# Operators under torch.compile\n",
+        "`scripts/mpsfork sweep --compiled --page …` wrote this file; [the sweep](../../test/programs/sweep/README.md#compiled-operators) "
+        "defines the outcomes.\n",
+        head,
+        outcomes,
+        table(["outcome", "reason", "cases", "operators"], rows),
+    ]
+    write_page(path, "\n".join(parts), f"{head}\n{outcomes}")
 
 
 def code(names: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ test its outcome, the first line of its error, the selector that the simulator l
 what its validation refused meanwhile.
 
 What is known not to go as on macOS is on a list, which a run must match exactly.
-Of other files of upstream's than test_mps.py, the classes made for MPS are run.
+Of other files of upstream's than test_mps.py, the classes made for MPS are run; with --ported, the whole file as it is
+ported by test/upstream/ported, whose list names skipped tests too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mps_simulator.remaining import (
     differences,
     GOOD,
     ListError,
+    NOT_RUN,
     NOT_STARTED,
     of_file,
     read_list,
@@ -46,6 +48,7 @@ DEFAULT_MACOS = "15.2"
 LISTED_MACOS = (DEFAULT_MACOS, "14.5")
 REPOSITORY = Path(__file__).resolve().parents[3]
 REMAINING = Path(__file__).resolve().parents[1] / "tests" / "remaining_failures.txt"
+PORTED = REPOSITORY / "test" / "upstream" / "ported"
 
 
 @dataclass
@@ -62,7 +65,7 @@ class Result:
     cpu_seconds: float = 0.0
 
 
-def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[str, str]:
+def worker_environment(file: str = MAIN_FILE, macos: str | None = None, ported: bool = False) -> dict[str, str]:
     """Returns the environment in which one of upstream's files can be run."""
     environment = dict(os.environ)
     environment["MPS_SIMULATOR"] = "1"
@@ -73,7 +76,7 @@ def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[
     environment.setdefault("MKL_CBWR", "COMPATIBLE")
     if macos is not None:
         environment["MPS_SIMULATOR_MACOS"] = macos
-    if file != MAIN_FILE:
+    if file != MAIN_FILE and not ported:
         environment["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = "mps"
     commands = Path(__file__).resolve().parent / "commands"
     environment["PATH"] = f"{commands}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -121,7 +124,8 @@ class Run:
         version = options.macos or os.environ.get("MPS_SIMULATOR_MACOS") or DEFAULT_MACOS
         if options.remaining is None and version not in LISTED_MACOS:
             return None
-        entries = read_list(options.remaining or REMAINING, version)
+        remaining = PORTED / "remaining_tests.txt" if options.ported else REMAINING
+        entries = read_list(options.remaining or remaining, version)
         if options.further is not None:
             entries |= read_list(options.further, version)
         return of_file(entries, options.file)
@@ -135,12 +139,14 @@ class Run:
         """Tells a worker which tests to choose."""
         node.workerinput["choice"] = {
             "file": self.options.file,
-            "only_mps": self.options.file != MAIN_FILE,
+            "only_mps": self.options.file != MAIN_FILE and not self.options.ported,
             "sample": str(self.options.sample) if self.options.sample is not None else None,
             "keyword": self.options.keyword,
             # The list is checked with each sample: what is on it must still fail.
             "listed": list(self.remaining or ()),
-            "too_large": [test for test, entry in (self.remaining or {}).items() if entry.outcome == TOO_LARGE],
+            "not_started": [
+                test for test, entry in (self.remaining or {}).items() if entry.outcome in (TOO_LARGE, NOT_RUN)
+            ],
         }
 
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -157,10 +163,10 @@ class Run:
         output = getattr(node, "workeroutput", {})
         self._failure = self._failure or output.get("failure")
         self._gone = output.get("gone", self._gone)
-        for test in output.get("not_started", ()):
-            if all(result.id != test for result in self.results):
-                cause = (self.remaining or {})[test].cause
-                self.results.append(Result(id=test, outcome=NOT_STARTED, error=cause))
+        for test, line in output.get("not_started", {}).items():
+            if self.remaining is not None and all(result.id != test for result in self.results):
+                self.remaining[test] = self.remaining[line]
+                self.results.append(Result(id=test, outcome=NOT_STARTED, error=self.remaining[line].cause))
 
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
         """Gives a test to another worker, if its own ended before it."""
@@ -199,7 +205,7 @@ class Run:
 
     def execute(self) -> int:
         """Runs everything, writes the report and returns the exit status."""
-        os.environ.update(worker_environment(self.options.file, self.options.macos))
+        os.environ.update(worker_environment(self.options.file, self.options.macos, self.options.ported))
         # The file imports its neighbours.
         sys.path[0] = str(self.test_file.parent)
         words = [
@@ -207,12 +213,16 @@ class Run:
             *("-n", str(self.options.jobs), "--max-worker-restart", "1000000", "-p", "mps_simulator.worker"),
             *("-o", f"faulthandler_timeout={self.options.timeout}", "-o", "faulthandler_exit_on_timeout=true"),
         ]
+        if self.options.ported:
+            sys.path.insert(1, str(PORTED))
+            words += ["-p", "mps_ported"]
         ended = pytest.main(words, plugins=[self])
         if ended in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
             self._failure = self._failure or f"pytest ended with {ended!r}"
         self.results.sort(key=lambda result: result.id)
         if self.remaining is not None:
-            self.problems = differences(self.results, self.remaining, self._gone)
+            good = ("passed", "xfailed") if self.options.ported else GOOD
+            self.problems = differences(self.results, self.remaining, self._gone, good)
         if self.options.touches:
             wanted = sources_for(self.options.file, self.test_file.parents[1])
             touched = files_of(self._entered, read_build().link_map)
@@ -252,7 +262,8 @@ class Run:
         good = totals["passed"] + totals["xfailed"]
         share = 100.0 * good / counted if counted else 0.0
         print(
-            f"{good} of {counted} tests went as PyTorch expects on macOS ({share:.1f} %), "
+            f"{good} of {counted} tests went as PyTorch expects {'with CUDA' if self.options.ported else 'on macOS'} "
+            f"({share:.1f} %), "
             f"{totals['skipped']} skipped, {totals[NOT_STARTED]} not started; report: {self.options.report}"
         )
         missing = Counter(r.missing_selector for r in self.results if r.missing_selector)
@@ -283,6 +294,7 @@ def main(checkout: Path | None = None) -> int:
     parser.add_argument(
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
+    parser.add_argument("--ported", action="store_true", help="port the file to MPS first (test/upstream/ported)")
     parser.add_argument("--further", type=Path, help="a list of more failing tests, which takes precedence")
     parser.add_argument("--sample", type=Path, help="the tests to run, as a rule (sample.py)")
     parser.add_argument("--touches", action="store_true", help="fail if a source of the backend ran no code")

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -177,9 +178,10 @@ class Judge:
                 chosen = []
         if self._choice["keyword"] is not None:
             chosen = [test for test in chosen if re.search(self._choice["keyword"], test)]
-        self._output["gone"] = sorted(set(self._choice["listed"]) - set(ids))
-        self._output["not_started"] = [test for test in self._choice["too_large"] if test in chosen]
-        chosen = [test for test in chosen if test not in self._output["not_started"]]
+        not_started = {test: line for line in self._choice["not_started"] for test in ids if fnmatchcase(test, line)}
+        self._output["gone"] = sorted(set(self._choice["listed"]) - set(ids) - set(not_started.values()))
+        self._output["not_started"] = {test: line for test, line in not_started.items() if test in chosen}
+        chosen = [test for test in chosen if test not in not_started]
         items[:] = [by_id[test] for test in random.Random(0).sample(chosen, len(chosen))]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -226,6 +226,13 @@ def test_a_sample_takes_the_list_along(tmp_path: Path) -> None:
     assert execute(tmp_path, tests=(PASSES,), remaining=f"{listed}failed  {PASSES}  once\n")[0].returncode == 1
 
 
+def test_not_run(tmp_path: Path) -> None:
+    remaining = "not-run  TestThings::test_[!p]*  about something else\nskipped  TestThings::test_passes  never\n"
+    done, results = execute(tmp_path, remaining=remaining)
+    assert "passes: passed, but on the list as skipped" in done.stderr
+    assert {test["outcome"] for name, test in results.items() if "test_p" not in name} == {"not_started"}
+
+
 def test_a_further_list_counts_before_the_first(tmp_path: Path) -> None:
     lists = {"remaining": f"errored  {PASSES}  here\n", "further": "failed  TestThings::test_fails  captured\n"}
     assert execute(tmp_path, tests=(PASSES,), **lists)[0].returncode == 1

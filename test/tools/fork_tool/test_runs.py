@@ -283,6 +283,10 @@ def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:
     files = [command.split()[4] for command in commands if command.startswith(start)]
     assert files == list(runner_module.MORE_FILES)
     assert commands[-1] == f"{start} --file {files[-1]} --macos 15.2 --jobs 1"
+    commands.clear()
+    shop.good("test-mps", "--ported")
+    wanted = [f"{start} --file {file} --macos 15.2 --ported" for file in runner_module.PORTED_FILES]
+    assert [command for command in commands if command.startswith(start)] == wanted
 
 
 def test_work_in_the_checkout_is_used_as_it_is(bench: tuple[Workshop, list[str]]) -> None:
