@@ -660,14 +660,17 @@ class TestGraphedCallableMessages(MessageTestCase):
 
     def test_tensor_that_is_left_behind(self):
         kept = []
+
+        def double(x):
+            kept.append(x + 1)
+            return x * 2
+
+        double.__qualname__ = "double"
         self.assert_fails(
-            lambda: torch.mps.make_graphed_callables(
-                lambda x: (x * 2, kept.append(x + 1))[0], (self.x,)
-            ),
-            """make_graphed_callables: TestGraphedCallableMessages.test_tensor_that_is_left_behind.<locals>.<lambda>.<locals>.<lambda>
-            keeps the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at FILE:LINE
-            (<lambda>), which is none of its results: replays would overwrite it, or leave it as it is. Return it as a
-            result.""",
+            lambda: torch.mps.make_graphed_callables(double, (self.x,)),
+            """make_graphed_callables: double keeps the Float tensor of shape [2, 3] with a storage of 24 bytes, first
+            used by aten::add at FILE:LINE (double), which is none of its results: replays would overwrite it, or leave
+            it as it is. Return it as a result.""",
         )
 
     def test_use_elsewhere(self):

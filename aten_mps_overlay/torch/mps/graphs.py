@@ -268,10 +268,10 @@ class MPSGraph(torch._C._MPSGraph):
             tensors that are read again, random states); ``constants`` (copies of CPU
             tensors that the block made); ``executables`` (used by the graph runs);
             ``buffers`` and ``buffer_bytes`` (memory from before the capture that the graph keeps),
-            ``pool_bytes`` (the largest part of the pool that was in use), ``replays`` (since the capture), ``ready_replays`` (already
-            encoded), ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
-            reason why no replay is encoded ahead; empty if there is none, and before the first
-            replay).
+            ``pool_bytes`` (the largest part of the pool that was in use), ``replays`` (since the
+            capture), ``ready_replays`` (already encoded), ``ready_bytes`` (memory for their host data),
+            ``why_not_ahead`` (a string: the reason why no replay is encoded ahead; empty if there is
+            none, and before the first replay).
         """
         return super().stats()
 

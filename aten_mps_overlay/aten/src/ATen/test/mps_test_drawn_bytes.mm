@@ -212,15 +212,15 @@ TEST_F(MPSDrawnBytesTest, EarlierOffsetRaises) {
   graph.captureAbort();
 }
 
-TEST_F(MPSDrawnBytesTest, UnknownGeneratorRaises) {
-  generator = at::mps::detail::createMPSGenerator(5);
+TEST_F(MPSDrawnBytesTest, GeneratorOfTheBlockRaises) {
   MPSCommandGraph graph;
   graph.captureBegin();
-  expectRaised([&] { drawOnce(); }, "an unregistered generator");
+  generator = at::mps::detail::createMPSGenerator(5);
+  expectRaised([&] { drawOnce(); }, "a generator that the block made");
   graph.captureAbort();
 }
 
-TEST_F(MPSDrawnBytesTest, UnknownGeneratorMayBeGivenAState) {
+TEST_F(MPSDrawnBytesTest, GeneratorOfTheBlockMayBeGivenAState) {
   const auto other = at::mps::detail::createMPSGenerator(5);
   const auto state = other.get_state();
   MPSCommandGraph graph;
