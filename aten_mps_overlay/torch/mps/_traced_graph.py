@@ -177,8 +177,8 @@ def forbids_capture(node: Node) -> bool:
     ):
         # A copy of an argument begins at the start of its storage, and has no elements but those of the argument.
         base = node.args[0]
-        while isinstance(base, Node) and (before := view_of(base)) is not None:
-            base = before
+        if isinstance(base, Node) and (views := _views_to(base)):
+            base = view_of(views[0])
         return isinstance(base, Node) and base.op == "placeholder"
     # AOTAutograd passes None for the token of an effect.
     return node.target is with_effects
