@@ -237,16 +237,15 @@ class TestOptimizers(TestCase):
         self.assertEqual(y.cpu(), torch.full((4,), 6.0))
 
     def test_replay_asks_the_program(self):
-        """Before the work and after it, but only if a step was captured; what it raises stops the replay."""
+        """But only if a step was captured; what it raises stops the replay."""
         asked = []
 
         class Asked(torch.mps.Graph):
-            def _before_replay(self):
+            def _replay_with_program(self):
                 asked.append("before")
                 if self.fails:
                     raise ValueError("not now")
-
-            def _after_replay(self):
+                self._submit()
                 asked.append("after")
 
         x = torch.ones(4, device="mps")

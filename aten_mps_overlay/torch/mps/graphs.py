@@ -2,11 +2,23 @@ r"""Capture MPS work into graphs and replay them, as :mod:`torch.cuda.graphs` do
 
 import os
 import weakref
-from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
+from collections import OrderedDict
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Tuple,
+    Type,
+    TYPE_CHECKING,
+    Union,
+)
 
 import torch
 
 from .._utils import _dummy_type
+from ..utils.hooks import RemovableHandle
 from ._graph_dump import as_dot, as_html, as_json
 
 
@@ -30,6 +42,7 @@ __all__ = [
 ]
 
 _PoolHandle = Tuple[int, int]
+_Hook = Callable[["MPSGraph"], None]
 
 # The most replays that all graphs together keep encoded: kMostReady of MPSReadyReplays.h.
 _MOST_AHEAD = 16
@@ -140,8 +153,12 @@ class MPSGraph(torch._C._MPSGraph):
             )
         super().__init__(keep_graph, encode_ahead)
         self._debug_mode = keep_graph
-        # Captured steps of optimizers. If there are any, replay() calls _before_replay() and _after_replay().
+        self._keep_graph = keep_graph
+        self._is_instantiated = False
+        # Captured steps of optimizers. If there are any steps or hooks, replay() calls _replay_with_program().
         self._steps: List[Any] = []
+        self._hooks: Dict[str, "OrderedDict[int, _Hook]"] = {}
+        self._retained: List[Any] = []
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -191,7 +208,8 @@ class MPSGraph(torch._C._MPSGraph):
         )
         super().capture_begin(pool, freeze_host_reads, check_input_liveness)
         self._steps = []
-        self._set_asks_program(False)
+        self._set_asks_program(bool(self._hooks))
+        self._is_instantiated = False
         _underway = weakref.ref(self)
 
     def capture_end(self) -> None:
@@ -202,6 +220,9 @@ class MPSGraph(torch._C._MPSGraph):
                 replay can't repeat. The graph is then empty.
         """
         super().capture_end()
+        self._run_hooks("capture_end")
+        if not self._keep_graph:
+            self._run_hooks("instantiate")
 
     def instantiate(self) -> None:
         r"""Prepare the replay of a graph that was made with ``keep_graph=True``. If you do not call this
@@ -214,14 +235,85 @@ class MPSGraph(torch._C._MPSGraph):
                 ``keep_graph=True``.
         """
         super()._instantiate()
+        self._is_instantiated = True
+        self._run_hooks("instantiate")
 
-    def _before_replay(self) -> None:
-        for step in self._steps:
-            step.check()
+    def register_capture_end_hook(self, hook: _Hook) -> RemovableHandle:
+        r"""Let the end of each capture of this graph that succeeds call a function.
 
-    def _after_replay(self) -> None:
-        if is_current_stream_capturing():
-            _keep_steps(self._steps)
+        All hooks run in the order of their registration, on the thread that ends the capture, replays or
+        instantiates. If a hook raises, its exception propagates; under :class:`torch.mps.graph`, the graph
+        is then empty.
+
+        Arguments:
+            hook (Callable): Takes the graph. Its result is ignored.
+
+        Returns:
+            A handle. ``handle.remove()`` removes the hook.
+
+        Raises:
+            TypeError: if ``hook`` is not callable.
+        """
+        return self._add_hook("capture_end", hook)
+
+    def register_post_instantiate_hook(self, hook: _Hook) -> RemovableHandle:
+        r"""Let each instantiation call a function: after the hooks of the end of a capture, or, with
+        ``keep_graph=True``, in :meth:`instantiate` or the first :meth:`replay`.
+
+        See :meth:`register_capture_end_hook` for the argument, the result and errors.
+        """
+        return self._add_hook("instantiate", hook)
+
+    def register_replay_start_hook(self, hook: _Hook) -> RemovableHandle:
+        r"""Let each :meth:`replay` of this graph call a function before it checks tensors and submits work.
+
+        A hook may write new input. If it raises, nothing is submitted. If the graph is part of another graph,
+        replays of that graph do not call the hook.
+
+        See :meth:`register_capture_end_hook` for the argument, the result and errors.
+        """
+        return self._add_hook("replay_start", hook)
+
+    def register_replay_end_hook(self, hook: _Hook) -> RemovableHandle:
+        r"""Let each :meth:`replay` of this graph call a function after it submitted the work, which the GPU may
+        not have finished, or after it raised an error.
+
+        See :meth:`register_replay_start_hook`.
+        """
+        return self._add_hook("replay_end", hook)
+
+    def retain_object(self, obj: Any) -> None:
+        r"""Keep a Python object until :meth:`reset`, or as long as the graph exists.
+
+        A graph keeps the memory of the tensors that its block used, but not objects of the program.
+        """
+        self._retained.append(obj)
+
+    def _add_hook(self, name: str, hook: _Hook) -> RemovableHandle:
+        if not callable(hook):
+            raise TypeError(f"hook must be callable, got {type(hook).__name__}")
+        hooks = self._hooks.setdefault(name, OrderedDict())
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        self._set_asks_program(True)
+        return handle
+
+    def _run_hooks(self, name: str) -> None:
+        for hook in list(self._hooks.get(name, {}).values()):
+            hook(self)
+
+    def _replay_with_program(self) -> None:
+        self._run_hooks("replay_start")
+        try:
+            if self._keep_graph and not self._is_instantiated:
+                self.instantiate()
+            for step in self._steps:
+                step.check()
+            super()._submit()
+            if is_current_stream_capturing():
+                _keep_steps(self._steps)
+        finally:
+            self._run_hooks("replay_end")
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         r"""Check the argument and do nothing else. Programs for CUDA call this method.
@@ -249,7 +341,8 @@ class MPSGraph(torch._C._MPSGraph):
         """
         super().reset()
         self._steps = []
-        self._set_asks_program(False)
+        self._set_asks_program(bool(self._hooks))
+        self._retained = []
 
     def pool(self) -> _PoolHandle:
         r"""Return the token of the pool of this graph's capture.

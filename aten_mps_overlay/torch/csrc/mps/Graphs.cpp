@@ -312,6 +312,16 @@ void exitCapture(
   }
 }
 
+void submit(MPSCommandGraph& graph) {
+  auto checked = graph.tryCheck();
+  const pybind11::gil_scoped_release no_gil;
+  if (checked) {
+    graph.submit(std::move(checked));
+  } else {
+    graph.replay();
+  }
+}
+
 // A method of C: to find the overload and the argument, as pybind11 does, takes
 // a good part of a small replay.
 PyObject* replay(PyObject* self, PyObject* /*unused*/) {
@@ -322,21 +332,10 @@ PyObject* replay(PyObject* self, PyObject* /*unused*/) {
           .value_ptr());
   TORCH_CHECK(
       graph, "torch.mps graph replay: __init__() of the graph was not called.");
-  const bool asks_program = graph->asksProgram();
-  if (asks_program) {
-    py::handle(self).attr("_before_replay")();
-  }
-  auto checked = graph->tryCheck();
-  {
-    const pybind11::gil_scoped_release no_gil;
-    if (checked) {
-      graph->submit(std::move(checked));
-    } else {
-      graph->replay();
-    }
-  }
-  if (asks_program) {
-    py::handle(self).attr("_after_replay")();
+  if (graph->asksProgram()) {
+    py::handle(self).attr("_replay_with_program")();
+  } else {
+    submit(*graph);
   }
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
@@ -399,6 +398,7 @@ void initGraphBindings(py::module& module) {
           "_capture_abort",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort),
           py::arg("reason") = "")
+      .def("_submit", torch::wrap_pybind_function(&submit))
       .def("_set_asks_program", &MPSCommandGraph::setAsksProgram)
       .def("_set_of_callable", &MPSCommandGraph::setOfCallable)
       .def("_results_in_use", &resultsInUse)

@@ -165,7 +165,7 @@ class TORCH_API MPSCommandGraph {
   std::shared_ptr<const MPSCommandGraphReplay> tryCheck() const;
   /// Without the interpreter's lock.
   void submit(std::shared_ptr<const MPSCommandGraphReplay> replay);
-  /// Lets bindings ask the program before each replay whether it may run.
+  /// Lets the bindings leave each replay to the program, which submits it.
   void setAsksProgram(bool asks) {
     asks_program_ = asks;
   }
