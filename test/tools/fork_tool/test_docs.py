@@ -60,7 +60,7 @@ def test_the_table_of_patches_agrees_with_both_series() -> None:
     def on_release(name: str) -> str:
         if name not in kept:
             return "dropped"
-        return "own hunks" if (release / "patches" / f"{name}.patch").exists() else "as it is"
+        return "separate hunks" if (release / "patches" / f"{name}.patch").exists() else "as it is"
 
     rows = re.findall(r"^\| \[`([^`]+)`\]\([^)]+\) \| .* \| ([^|]*) \| [^|]*\|$", PATCHES_PAGE.read_text("utf-8"), re.M)
     names = parse_series(layout.series.read_text("utf-8"), "patches/series").names
