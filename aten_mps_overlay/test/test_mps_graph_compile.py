@@ -1625,8 +1625,8 @@ class TestOthers(CompileTestCase):
             self.compare(compiled, function, torch.tensor(value, device="mps"), new(3))
         self.assertEqual([s["operator"] for s in reports()[0]["splits"]], ["cond"])
 
-    @parametrize("mode", ["nearest", "nearest-exact"])
-    def test_pixels_of_nearest(self, mode):
+    @parametrize("mode", ["nearest", "nearest-exact", "bicubic"])
+    def test_pixels_of_upsampling(self, mode):
         self.check(
             lambda x: F.interpolate(x, scale_factor=1.7, mode=mode), (1, 1, 16, 16)
         )
@@ -1681,10 +1681,15 @@ class TestOthers(CompileTestCase):
             lambda x: F.linear(x, new(4, x.shape[-1])),
             lambda x: F.max_pool2d(x, 2),
             lambda x: F.pad(x, (1, 1)),
+            lambda x: F.pixel_shuffle(x, 1),
+            lambda x: F.pixel_shuffle(torch.cat([x] * 4, 1), 2),
+            lambda x: F.pixel_unshuffle(x, 1),
+            lambda x: F.pixel_unshuffle(x, 2),
             lambda x: F.prelu(x, new(1)),
             lambda x: F.relu(x),
             lambda x: F.smooth_l1_loss(x, x + 1, reduction="none"),
             lambda x: F.softmax(x, -1),
+            lambda x: F.softshrink(x),
             lambda x: torch.cat([x, x]),
             lambda x: torch.linalg.inv(x[..., :3, :3] + torch.eye(3, device="mps")),
             lambda x: torch.where(x > 0.5, x, x + 1),
@@ -1696,6 +1701,18 @@ class TestOthers(CompileTestCase):
             lambda x: x.sort(0),
             lambda x: x.sum(0),
         ]
+        index = torch.tensor([[0, 1, 1], [1, 0, 1]], device="mps")
+        for i in (index[0], index, index.t(), index[:1].expand(2, 3)):
+            calls += [
+                lambda x, i=i: x[i],
+                lambda x, i=i: x[:, i],
+                lambda x, i=i: x[..., i],
+                lambda x, i=i: x[i, i],
+                lambda x, i=i: x[i, index[0]],
+                lambda x, i=i: x[i, :, i],
+                lambda x, i=i: x[:, i, i.contiguous()],
+                lambda x, i=i: x[None, i],
+            ]
         seen = _TracedStrides()
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -1737,7 +1754,7 @@ class TestOthers(CompileTestCase):
         with torch.no_grad():
             self.check(function, (2, 3, 5, 5))
 
-    @parametrize("name", ["silu", "mish"])
+    @parametrize("name", ["silu", "mish", "softshrink"])
     def test_gradient_of_an_activation(self, name):
         """By the operator that eager runs, which rounds otherwise than the formula that can be differentiated again."""
         function = getattr(F, name)
@@ -1779,6 +1796,15 @@ class TestOthers(CompileTestCase):
             self.assertEqual(function(x), x * 2 + 1, **EXACT)
         (report,) = torch.mps.compile_report()
         self.assertEqual((report["captures"], report["replays"]), (1, 2))
+
+    @unittest.skipIf(
+        hasattr(torch.mps, "compile_shader"), "the default backend knows the device"
+    )
+    def test_default_backend_names_this_one(self):
+        with self.assertRaisesRegex(
+            torch._dynamo.exc.BackendCompilerFailed, "Use backend='mpsgraphs'"
+        ):
+            torch.compile(lambda x: x + 1)(new(2))
 
     def test_bad_options(self):
         for given, message in (

@@ -1,6 +1,8 @@
-"""The report of ``torch.compile(backend="mpsgraphs")``."""
+"""What :func:`torch.compile` asks and tells of this device."""
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
+
+import torch
 
 
 def compile_report() -> List[Dict[str, Any]]:
@@ -29,6 +31,20 @@ def compile_report() -> List[Dict[str, Any]]:
     from ._compiled_graphs import reports
 
     return reports()
+
+
+def check_default_backend(inputs: Sequence[Any]) -> None:
+    """Raise if the default backend of torch.compile does not know the device, and name the one that does."""
+    if not any(isinstance(i, torch.Tensor) and i.device.type == "mps" for i in inputs):
+        return
+    from torch._inductor.codegen import common
+
+    common.init_backend_registration()
+    if common.get_wrapper_codegen_for_device("mps") is None:
+        raise RuntimeError(
+            "torch.compile: in this release of PyTorch the default backend does not support MPS. Use "
+            "backend='mpsgraphs', which captures and replays graphs."
+        )
 
 
 compile_report.__module__ = "torch.mps"

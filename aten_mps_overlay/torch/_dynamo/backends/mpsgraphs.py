@@ -15,7 +15,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._guards import CompileContext, TracingContext
-from torch._prims_common import suggest_memory_format
+from torch._prims_common import (
+    compute_elementwise_output_strides,
+    suggest_memory_format,
+)
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.mps._compiled_graphs import (
     CompiledGraph,
@@ -121,6 +124,12 @@ _AS_A_SUM = {
     _aten.smooth_l1_loss.default,
     _aten.xlogy.Tensor,
 }
+# These depend on the other arguments, too.
+_SPECIAL = {
+    _aten.index.Tensor,
+    _aten.pixel_shuffle.default,
+    _aten.pixel_unshuffle.default,
+}
 
 if torch.backends.mps.is_available() and not torch.backends.mps.is_macos_or_newer(
     15, 0
@@ -137,7 +146,7 @@ def _trace_strides(
     """Gives traced results the strides of the device, by which programs and views decide."""
     results = _trace(mode, op, types, args, kwargs)
     is_one = isinstance(results, torch.Tensor)
-    if op in _CONTIGUOUS or op in _OF_FORMAT or op in _AS_A_SUM:
+    if op in _CONTIGUOUS or op in _OF_FORMAT or op in _AS_A_SUM or op in _SPECIAL:
         first = results if is_one else results[0]
         if first.device.type == "mps":
             with mode:
@@ -153,12 +162,36 @@ def _like_on_device(op: Any, args: Any, kwargs: Any, traced: torch.Tensor) -> An
         if op is _aten.convolution.default and (tensors[0].dim() != 4 or args[6]):
             return traced
         memory_format = suggest_memory_format(tensors[0])
+    elif op is _aten.index.Tensor:
+        return _like_indexed(*args, traced)
+    elif op in _SPECIAL and args[1] == 1:
+        return torch.empty_like(tensors[0])
     elif op in _AS_A_SUM and (
         op is not _aten.floor_divide.default or tensors[0].dim() > 0
     ):
         total = sum(tensors[1:], tensors[0])
         return torch.empty_like(total, dtype=traced.dtype)
     return torch.empty_like(traced, memory_format=memory_format)
+
+
+def _like_indexed(tensor: torch.Tensor, indices: Any, traced: torch.Tensor) -> Any:
+    """Orders the dimensions like TensorIterator, for which the indexed ones of `tensor` have the stride 0."""
+    dims = [dim for dim, index in enumerate(indices) if index is not None]
+    given = torch.broadcast_tensors(*(indices[dim] for dim in dims))
+    is_mask = any(index.dtype in (torch.bool, torch.uint8) for index in given)
+    if is_mask or all(t.is_contiguous() for t in (tensor, *given)):
+        return traced
+    if len({index.stride() for index in given}) > 1:
+        given = [index.contiguous() for index in given]  # as its caller does
+    # where the dimensions of the indices are in the result
+    first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+    strides = [s for dim, s in enumerate(tensor.stride()) if dim not in dims]
+    strides[first:first] = [0] * given[0].dim()
+    last = (None,) * (len(strides) - first - given[0].dim())
+    operands = (index[(..., *last)].expand(traced.shape) for index in given)
+    source = tensor.as_strided(traced.shape, strides)
+    strides = compute_elementwise_output_strides(source, *operands)
+    return traced.new_empty_strided(traced.shape, strides)
 
 
 FakeTensorMode._dispatch_impl = _trace_strides  # type: ignore[method-assign]
@@ -206,7 +239,9 @@ def _without_gradients(op: Any, *args: Any, **kwargs: Any) -> Any:
 def _eager_operators() -> Iterator[None]:
     """Lets tracing keep operators whole, as eager runs them: their decompositions give other last bits."""
     aten = torch.ops.aten
-    upsampling = (
+    decomposed = (
+        aten.softshrink,
+        aten.upsample_bicubic2d,
         aten.upsample_linear1d,
         aten.upsample_bilinear2d,
         aten.upsample_nearest1d,
@@ -216,7 +251,7 @@ def _eager_operators() -> Iterator[None]:
         aten._upsample_nearest_exact2d,
         aten._upsample_nearest_exact3d,
     )
-    operators = [getattr(p, overload) for p in upsampling for overload in p.overloads()]
+    operators = [getattr(p, overload) for p in decomposed for overload in p.overloads()]
     on_cpu = [aten.linalg_svd.default, aten.upsample_nearest3d.vec]
     changed = {op: op.py_kernels.copy() for op in (*operators, *on_cpu)}
     whole: List[Any] = [
