@@ -84,7 +84,7 @@ class _Graphed:
             self.buffers = tuple(function.buffers())
         self.surface = (*self.inputs, *self.parameters)
         self.frozen = [p for p in self.parameters if not p.requires_grad]
-        self.autocast = _autocast_dtype()
+        self.autocast = torch._C._mps_autocast()
         self.flags = torch._C._mps_flags()
         self.forward_graph = MPSGraph()
         # A frozen parameter changes what autograd asks for, not what the graphs compute.
@@ -305,7 +305,7 @@ class _Graphed:
                 return "one of its parameters, buffers, submodules, modes, hooks or numeric attributes changed after the capture"
             if self.frozen and torch._C._mps_requireGradients(self.frozen):
                 return "a parameter that was frozen in the capture requires gradients"
-        if _autocast_dtype() != self.autocast:
+        if torch._C._mps_autocast() != self.autocast:
             return "autocast is not set as in the capture"
         if torch._C._mps_flags() != self.flags:
             return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) changed after the capture"
@@ -561,12 +561,6 @@ class _unchanged:
         with torch.no_grad():
             for buffer, value in self.saved:
                 buffer.copy_(value)
-
-
-def _autocast_dtype() -> Optional[torch.dtype]:
-    if not torch.is_autocast_enabled("mps"):
-        return None
-    return torch.get_autocast_dtype("mps")
 
 
 def _memory(tensor: torch.Tensor) -> int:

@@ -14,6 +14,8 @@ from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
+from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
+from torch._functorch._aot_autograd.subclass_utils import requires_subclass_dispatch
 from torch._guards import CompileContext, TracingContext
 from torch._prims_common import (
     compute_elementwise_output_strides,
@@ -324,6 +326,7 @@ def mpsgraphs(
     name = _name_of(module)
     shared = SharedMemory()
     forwards: List[CompiledGraph] = []
+    direct: List[CompiledGraph] = []
 
     def compiled(
         part: str,
@@ -338,7 +341,9 @@ def mpsgraphs(
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
         roles = Roles(set(metadata.static_input_indices), _count_results(traced))
-        return _boxed(compiled("inference", traced, roles))
+        graph = compiled("inference", traced, roles)
+        direct[:] = [graph] if _is_direct(metadata, inputs, traced) else []
+        return _boxed(graph)
 
     def forward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
@@ -367,8 +372,10 @@ def mpsgraphs(
         with_autograd = getattr(
             with_autograd, "_torchdynamo_orig_callable", with_autograd
         )
+        if direct:
+            with_autograd = lambda *args: direct[0](list(args))  # noqa: E731
         return _with_eager_state(
-            name, module, with_autograd, bool(forwards), _autocast()
+            name, module, with_autograd, bool(forwards), torch._C._mps_autocast()
         )
     except TensorifyScalarRestartAnalysis:
         raise
@@ -381,21 +388,12 @@ def mpsgraphs(
         return module.forward
 
 
-def _autocast() -> Tuple[Optional[torch.dtype], Optional[torch.dtype]]:
-    """What chooses the dtypes of operators; their casts are part of a trace."""
-    is_enabled, dtype_of = torch.is_autocast_enabled, torch.get_autocast_dtype
-    return (
-        dtype_of("mps") if is_enabled("mps") else None,
-        dtype_of("cpu") if is_enabled("cpu") else None,
-    )
-
-
 def _with_eager_state(
     name: str,
     module: torch.fx.GraphModule,
     compiled: Callable[..., Any],
     is_trained: bool,
-    autocast: Tuple[Optional[torch.dtype], Optional[torch.dtype]],
+    autocast: int,
 ) -> Callable[..., Any]:
     """Runs what Dynamo traced eagerly if the calls have other state than the trace, which Dynamo doesn't guard."""
     was_told = False
@@ -404,7 +402,7 @@ def _with_eager_state(
         nonlocal was_told
         if forward_ad._current_level >= 0:
             return module.forward(*args)  # AOTAutograd drops the tangents
-        if _autocast() != autocast:
+        if torch._C._mps_autocast() != autocast:  # the casts are part of the trace
             if not was_told:
                 was_told = True
                 warnings.warn(
@@ -443,6 +441,23 @@ def _connect(args: Sequence[Any], grads: Sequence[Any]) -> Optional[Tuple[Any, .
     # newer releases copy an expanded gradient in place, which one that depends on others doesn't allow
     connected = connect(grad.contiguous(), *inputs)[0]
     return (*grads[:position], connected, *grads[position + 1 :])
+
+
+def _is_direct(
+    metadata: ViewAndMutationMeta, inputs: Sequence[Any], traced: torch.fx.GraphModule
+) -> bool:
+    """Whether AOTAutograd would pass the arguments and results of an inference graph on as they are."""
+    placeholders = sum(node.op == "placeholder" for node in traced.graph.nodes)
+    changes = any(i.mutates_data or i.mutates_metadata for i in metadata.input_info)
+    return (
+        placeholders == len(inputs)
+        and not changes
+        and not metadata.tokens
+        and not metadata.num_outputs_aliased
+        and not metadata.dynamic_outputs
+        and metadata.grad_enabled_mutation is None
+        and not requires_subclass_dispatch(inputs, metadata)
+    )
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:

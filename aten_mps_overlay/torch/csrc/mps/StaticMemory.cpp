@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -143,6 +144,17 @@ int64_t flags() {
   return all;
 }
 
+// The dtypes of autocast as one number, 0 if it is off.
+int64_t autocast() {
+  int64_t all = 0;
+  for (const auto device : {at::kMPS, at::kCPU}) {
+    const bool is_on = at::autocast::is_autocast_enabled(device);
+    const auto dtype = at::autocast::get_autocast_dtype(device);
+    all = (all << 8) | (is_on ? static_cast<int64_t>(dtype) + 1 : 0);
+  }
+  return all;
+}
+
 bool requireGradients(const std::vector<at::Tensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return tensor.requires_grad();
@@ -262,6 +274,7 @@ void initStaticMemoryBindings(py::module& module) {
   module.def("_mps_versionsOf", &versionsOf);
   module.def("_mps_areUnchanged", &areUnchanged);
   module.def("_mps_flags", &flags);
+  module.def("_mps_autocast", &autocast);
   module.def("_mps_requireGradients", &requireGradients);
 }
 
