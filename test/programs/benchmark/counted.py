@@ -144,7 +144,7 @@ def watching(kind: str) -> Replay:
     def step() -> tuple[Tensor, ...]:
         for tensor in tensors:
             torch.fmax(x, tensor)
-        return tuple(tensors)  # kept by the replay, as tensors that are gone are not compared
+        return (x, *tensors)  # kept by the replay, which raises if one is gone
 
     _run(lambda: torch.fmax(x, x), 2)
     return capture(Case(step), ahead=True)
