@@ -1,6 +1,4 @@
 #ifdef USE_MPS
-#include <torch/csrc/mps/ExecutableCache.h>
-
 #include <ATen/mps/MPSExecutableCacheStats.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>

@@ -1,6 +1,4 @@
 #ifdef USE_MPS
-#include <torch/csrc/mps/Graphs.h>
-
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>

@@ -1,6 +1,4 @@
 #ifdef USE_MPS
-#include <torch/csrc/mps/StaticMemory.h>
-
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
