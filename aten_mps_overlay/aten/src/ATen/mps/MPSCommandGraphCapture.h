@@ -41,6 +41,8 @@ extern MPSActiveCapture active_capture;
 struct MPSSubmission {
   /// In a block that was submitted for a capture: that thread. Elsewhere: the calling thread.
   static MPSSubmission current();
+  /// The `capture` of current().
+  static CallbackHandle currentCapture();
   /// True if an exception may leave the current code. It must not leave a block of plain dispatch_sync().
   static bool mayRaise();
 

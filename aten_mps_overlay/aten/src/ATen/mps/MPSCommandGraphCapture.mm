@@ -244,7 +244,7 @@ void MPSCommandGraphCapture::recordNoThread() {
 
 bool MPSCommandGraphCapture::records() {
   // The submitter may have worked for an earlier capture.
-  const CallbackHandle observer = MPSSubmission::current().capture;
+  const CallbackHandle observer = MPSSubmission::currentCapture();
   return observer != INVALID_CALLBACK_HANDLE && observer == active_capture.observer;
 }
 
@@ -538,7 +538,7 @@ std::shared_ptr<const MPSCommandGraphRecording> MPSCommandGraphCapture::finish(b
 }
 
 void MPSCaptureLock::lock() {
-  const CallbackHandle observer = MPSSubmission::current().capture;
+  const CallbackHandle observer = MPSSubmission::currentCapture();
   if (observer == INVALID_CALLBACK_HANDLE) {
     return;
   }
@@ -565,16 +565,24 @@ bool isObserved(CallbackHandle observer) {
   return std::any_of(observers.begin(), observers.end(), [&](const auto& entry) { return entry.handle_ == observer; });
 }
 
+CallbackHandle MPSSubmission::currentCapture() {
+  if (running_submission) {
+    return running_submission->capture;
+  }
+  const CallbackHandle observer = active_capture.observer;
+  const bool is_recorded = observer != INVALID_CALLBACK_HANDLE && pauses == 0 && isObserved(observer);
+  return is_recorded ? observer : INVALID_CALLBACK_HANDLE;
+}
+
 MPSSubmission MPSSubmission::current() {
   if (running_submission) {
     return *running_submission;
   }
   MPSSubmission submission;
-  const CallbackHandle observer = active_capture.observer;
-  if (observer == INVALID_CALLBACK_HANDLE || pauses > 0 || !isObserved(observer)) {
+  submission.capture = currentCapture();
+  if (submission.capture == INVALID_CALLBACK_HANDLE) {
     return submission;
   }
-  submission.capture = observer;
   submission.host_source = host_source_now;
   if (!operators_now.empty()) {
     submission.outermost_operator = operators_now.front()->name();
@@ -674,7 +682,7 @@ TensorBase gradientTarget() {
 }
 
 bool isCurrentStreamCapturing() {
-  return isCaptureUnderway() && MPSSubmission::current().capture != INVALID_CALLBACK_HANDLE;
+  return isCaptureUnderway() && MPSSubmission::currentCapture() != INVALID_CALLBACK_HANDLE;
 }
 
 void useInCaptureUnderway(const TensorBase& tensor) {
