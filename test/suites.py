@@ -44,6 +44,7 @@ _CAPTURE_FILES = (
     "test_mps_graphed_callables.py",
     "test_mps_graphed_order.py",
     "test_mps_graph_optimizers.py",
+    "test_mps_graph_hooks.py",
     "test_mps_graph_parity.py",
     "test_mps_graph_bindings.py",
     "test_mps_graph_sampling.py",

@@ -9,6 +9,7 @@ import inspect
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -1801,8 +1802,12 @@ class TestOthers(CompileTestCase):
         hasattr(torch.mps, "compile_shader"), "the default backend knows the device"
     )
     def test_default_backend_names_this_one(self):
+        message = (
+            "torch.compile: in this release of PyTorch the default backend does not support MPS. Use "
+            "backend='mpsgraphs', which captures and replays graphs."
+        )
         with self.assertRaisesRegex(
-            torch._dynamo.exc.BackendCompilerFailed, "Use backend='mpsgraphs'"
+            torch._dynamo.exc.BackendCompilerFailed, re.escape(message)
         ):
             torch.compile(lambda x: x + 1)(new(2))
 

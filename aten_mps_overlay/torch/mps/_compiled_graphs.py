@@ -555,12 +555,16 @@ class CompiledGraph:
             for n, value in run.values.items()
             if n in copied or (n in wanted and n not in arguments)
         }
-        results = [graphs.values.get(node) for node in self.traced.results]
+        results = [
+            value
+            for node in self.traced.results
+            if isinstance(value := graphs.values.get(node), torch.Tensor)
+            and torch.empty_like(value).stride() == value.stride()
+        ]
         if (
             self.is_simple
             and not graphs.has_eager_steps
-            and all(isinstance(r, torch.Tensor) for r in results)
-            and all(torch.empty_like(r).stride() == r.stride() for r in results)
+            and len(results) == len(self.traced.results)
         ):
             graphs.results = results
 

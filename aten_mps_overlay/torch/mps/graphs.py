@@ -157,7 +157,7 @@ class MPSGraph(torch._C._MPSGraph):
         self._is_instantiated = False
         # Captured steps of optimizers. If there are any steps or hooks, replay() calls _replay_with_program().
         self._steps: List[Any] = []
-        self._hooks: Dict[str, "OrderedDict[int, _Hook]"] = {}
+        self._hooks: Dict[str, OrderedDict[int, _Hook]] = {}
         self._retained: List[Any] = []
 
     def __reduce__(self) -> Any:
