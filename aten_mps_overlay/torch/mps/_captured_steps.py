@@ -75,8 +75,9 @@ class OptimizerStep:
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for parameter, place in zip(_parameters_of(optimizer), self.gradients):
-            if _place_of(parameter.grad) != place:
+        for parameter, gradient in zip(_parameters_of(optimizer), self.gradients):
+            now = parameter.grad
+            if now is not gradient and _place_of(now) != _place_of(gradient):
                 raise RuntimeError(
                     f"torch.mps graph replay: {name}.step() was captured without a backward pass, and the .grad of the "
                     f"parameter of shape {list(parameter.shape)} is not the tensor of the capture, as after zero_grad() "
@@ -110,12 +111,12 @@ def _parameters_of(optimizer: "Optimizer") -> Iterator[torch.Tensor]:
     return (p for group in optimizer.param_groups for p in group["params"])
 
 
-def _gradients_of(optimizer: "Optimizer") -> List[Any]:
-    """Where the gradients lie, if one of them is from before the block. The graph keeps their memory."""
+def _gradients_of(optimizer: "Optimizer") -> List[Optional[torch.Tensor]]:
+    """The gradients, if one of them is from before the block. The graph keeps their memory, and notices a move."""
     gradients = [p.grad for p in _parameters_of(optimizer)]
     if all(g is None or torch._C._mps_isAllocatedInCapture(g) for g in gradients):
         return []
-    return list(map(_place_of, gradients))
+    return gradients
 
 
 def _place_of(gradient: Optional[torch.Tensor]) -> Any:
