@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[3]
 OVERLAY = ROOT / "aten_mps_overlay"
 # The second reads a log, since a C API has codes only.
 MESSAGES = tuple(
-    OVERLAY / "test" / f"test_mps_{name}.py" for name in ("graph_errors", "graph_ahead", "aoti_shim", "graph_compile", "graph_hooks")
+    OVERLAY / "test" / f"test_mps_{name}.py"
+    for name in ("graph_errors", "graph_ahead", "aoti_shim", "graph_compile", "graph_hooks")
 )
 
 # Where C++ says something to the user. The words follow as string literals, with values between them.
