@@ -109,7 +109,7 @@ def _least_of_operators(simulator: str) -> dict[str, callgrind.Counts]:
     """The least of three processes: where memory lies changes the counts of some operators by a percent."""
     first, *others = (_program("operators", simulator=simulator) for _ in range(3))
     return {
-        name: {event: min(count, *(run[name][event] for run in others)) for event, count in counts.items()}
+        name: {event: min(count, *(run[name].get(event, 0) for run in others)) for event, count in counts.items()}
         for name, counts in first.items()
     }
 
