@@ -210,6 +210,7 @@ class CompiledGraph:
         given = list(args)
         args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
         with self.shared.lock:
+            graphs = None
             if self.is_simple and not torch._C._mps_isCurrentStreamCapturing():
                 graphs = self._find(given)
                 if graphs is not None and graphs.results is not None:
@@ -219,7 +220,7 @@ class CompiledGraph:
             try:
                 # the traced operators have the casts
                 with torch._C._DisableAutocast():
-                    return self._run(given)
+                    return self._run(given, graphs)
             finally:
                 torch._C._set_grad_enabled(grad_mode)
 
@@ -237,12 +238,12 @@ class CompiledGraph:
         give = torch.Tensor.clone if self.copies_results else memory.lend
         return [give(value) for value in graphs.results or ()]
 
-    def _run(self, args: List[Any]) -> List[Any]:
+    def _run(self, args: List[Any], graphs: Optional[_Graphs]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
         if self.padding and not self.padding.reason:
             args, self.rows = self.padding.pad(args)
-        graphs = self._find(args)
+        graphs = graphs or self._find(args)
         if graphs is not None:
             return self._replay(graphs, args)
         self._check_traced(args)
