@@ -59,9 +59,13 @@ class TestGraphBindings(TestCase):
         x = torch.ones(8, device="mps")
         place = torch._C._mps_memoryKeyOf(x)
         self.assertNotEqual(place, torch._C._mps_memoryKeyOf(x[1:]))
-        self.assertTrue(torch._C._mps_haveMemoryKeys([x], [0], [place]))
+        scalar = torch.ones((), device="mps")
+        places = place + torch._C._mps_memoryKeyOf(scalar)
+        self.assertTrue(torch._C._mps_haveMemoryKeys((scalar, 2, x), [2, 0], places))
+        self.assertFalse(torch._C._mps_haveMemoryKeys((x, 2, scalar), [2, 0], places))
         for other in (x[1:], x[:4], x.view(2, 4), x.view(torch.int32), x.clone(), 1):
-            self.assertFalse(torch._C._mps_haveMemoryKeys([other], [0], [place]), other)
+            for args in ((scalar, 2, other), (other, 2, x)):
+                self.assertFalse(torch._C._mps_haveMemoryKeys(args, [2, 0], places))
 
 
 if __name__ == "__main__":

@@ -106,8 +106,12 @@ class _Graphs:
     steps: Steps = field(default_factory=list)
     has_eager_steps: bool = False
     values: Values = field(default_factory=dict)
+    all_places: bytes = field(init=False)
     # if a call only replays and gives results: these
     results: Optional[List[torch.Tensor]] = None
+
+    def __post_init__(self) -> None:
+        self.all_places = b"".join(self.places)
 
     def reset(self) -> None:
         for step in self.steps:
@@ -207,20 +211,23 @@ class CompiledGraph:
         return self.traced.results[self.roles.returned :]
 
     def __call__(self, args: List[Any]) -> List[Any]:
-        given = list(args)
+        given = tuple(args)
         args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
+        return self.call(*given)
+
+    def call(self, *args: Any) -> List[Any]:
         with self.shared.lock:
             graphs = None
             if self.is_simple and not torch._C._mps_isCurrentStreamCapturing():
-                graphs = self._find(given)
+                graphs = self._find(args)
                 if graphs is not None and graphs.results is not None:
-                    return self._replay_only(graphs, given)
+                    return self._replay_only(graphs, args)
             grad_mode = torch.is_grad_enabled()
             torch._C._set_grad_enabled(False)  # no_grad() takes longer than the rest
             try:
                 # the traced operators have the casts
                 with torch._C._DisableAutocast():
-                    return self._run(given, graphs)
+                    return self._run(args, graphs)
             finally:
                 torch._C._set_grad_enabled(grad_mode)
 
@@ -235,10 +242,12 @@ class CompiledGraph:
         for step in graphs.steps:
             step.replay()  # type: ignore[union-attr]
         self.replays += 1
-        give = torch.Tensor.clone if self.copies_results else memory.lend
-        return [give(value) for value in graphs.results or ()]
+        results = graphs.results or []
+        if self.copies_results:
+            return torch._C._mps_copiesOf(results)
+        return [memory.lend(value) for value in results]
 
-    def _run(self, args: List[Any], graphs: Optional[_Graphs]) -> List[Any]:
+    def _run(self, args: Tuple[Any, ...], graphs: Optional[_Graphs]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
             return self._run_in_capture(args)
         if self.padding and not self.padding.reason:
@@ -308,7 +317,7 @@ class CompiledGraph:
         shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
         return (flags, *(args[i] for i in self.numbers), *shapes)
 
-    def _find(self, args: List[Any]) -> Optional[_Graphs]:
+    def _find(self, args: Tuple[Any, ...]) -> Optional[_Graphs]:
         self.calls += 1
         if not self.graphs:
             return None
@@ -316,7 +325,7 @@ class CompiledGraph:
         for graphs in self.graphs:
             if (
                 graphs.key == key[: len(graphs.key)]
-                and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
+                and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.all_places)
                 and graphs.memory.may_replay()
             ):
                 graphs.last_use = self.calls
@@ -560,6 +569,7 @@ class CompiledGraph:
             value
             for node in self.traced.results
             if isinstance(value := graphs.values.get(node), torch.Tensor)
+            and value.device.type == "mps"
             and torch.empty_like(value).stride() == value.stride()
         ]
         if (

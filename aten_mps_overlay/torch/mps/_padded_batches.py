@@ -116,7 +116,7 @@ class PaddedBatches:
                 return f"the batch is not the first dimension of the result {node}"
         return ""
 
-    def pad(self, args: Sequence[Any]) -> Tuple[List[Any], int]:
+    def pad(self, args: Sequence[Any]) -> Tuple[Tuple[Any, ...], int]:
         """Return arguments for the next power of two, which lie at the same places, and how many rows count."""
         rows = args[self._size]
         size = 1 << (rows - 1).bit_length()
@@ -130,7 +130,7 @@ class PaddedBatches:
                     self._rows[(i, *shape)] = args[i].new_zeros(shape)
             padded[i] = self._rows[(i, *shape)]
             padded[i][:rows].copy_(args[i])
-        return padded, rows
+        return tuple(padded), rows
 
 
 def _size_of(value: Any) -> Any:

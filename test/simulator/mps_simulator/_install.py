@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import linecache
 import os
 import sys
 from contextlib import suppress
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder, SourceLoader
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -28,20 +29,26 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class _CheckoutLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module from the checkout and leaves no bytecode there."""
+class _CheckoutLoader(SourceLoader):
+    """Loads a module from the checkout under its path in a wheel, by which Dynamo knows PyTorch's files.
 
-    def __init__(self, name: str, path: str, stands_for: Path | None) -> None:
-        super().__init__(name, path)
-        self._stands_for = stands_for
+    It leaves no bytecode behind.
+    """
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        pass
+    def __init__(self, source: Path, in_wheel: Path) -> None:
+        self._source = source
+        self._in_wheel = in_wheel
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self._in_wheel)
+
+    def get_data(self, path: str) -> bytes:
+        return self._source.read_bytes()
 
     def exec_module(self, module: ModuleType) -> None:
-        # torch finds its libraries next to its own __file__.
-        if self.name == "torch" and self._stands_for is not None:
-            module.__file__ = str(self._stands_for)
+        source = self._source.read_text()
+        # The wheel may have another file at this path. Python does not look for changes of an entry without a time.
+        linecache.cache[str(self._in_wheel)] = (len(source), None, source.splitlines(True), str(self._in_wheel))
         super().exec_module(module)
 
 
@@ -156,7 +163,6 @@ class _Finder(MetaPathFinder):
             return None
         relative = source.relative_to(build.checkout / "torch")
         in_wheel = build.wheel / relative
-        loader = _CheckoutLoader(fullname, str(source), in_wheel if in_wheel.exists() else None)
         locations: list[str] | None = None
         if source.name == "__init__.py":
             # torch.mps belongs to the series and comes from the checkout as a
@@ -165,8 +171,8 @@ class _Finder(MetaPathFinder):
             locations = [str((source if own else in_wheel).parent)]
         return importlib.util.spec_from_file_location(
             fullname,
-            str(source),
-            loader=loader,
+            str(in_wheel),
+            loader=_CheckoutLoader(source, in_wheel),
             submodule_search_locations=locations,
         )
 

@@ -373,7 +373,7 @@ def mpsgraphs(
             with_autograd, "_torchdynamo_orig_callable", with_autograd
         )
         if direct:
-            with_autograd = lambda *args: direct[0](list(args))  # noqa: E731
+            with_autograd = direct[0].call
         return _with_eager_state(
             name, module, with_autograd, bool(forwards), torch._C._mps_autocast()
         )

@@ -13,9 +13,9 @@
 #include <c10/util/irange.h>
 
 #include <pybind11/stl.h>
+#include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <string_view>
 
 namespace torch::mps {
 
@@ -116,41 +116,42 @@ at::TensorBase gradientTarget() {
 // Where the data of a tensor lies, and how. Not data_ptr(), which is the
 // address of a buffer object plus an offset in the buffer, so that the sum for
 // another buffer may be the same.
-c10::SmallVector<int64_t, 16> memoryKeyOf(const at::Tensor& tensor) {
-  const auto kind = static_cast<int64_t>(tensor.scalar_type()) << 2 |
-      static_cast<int64_t>(tensor.is_conj()) << 1 |
-      static_cast<int64_t>(tensor.is_neg());
-  c10::SmallVector<int64_t, 16> place{
-      reinterpret_cast<int64_t>(tensor.storage().data()),
-      tensor.storage_offset(),
-      kind};
-  place.append(tensor.sizes().begin(), tensor.sizes().end());
-  place.append(tensor.strides().begin(), tensor.strides().end());
-  return place;
+template <typename Use>
+void forEachOfKey(const at::Tensor& tensor, const Use& use) {
+  const auto keys = tensor.key_set();
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  use(reinterpret_cast<int64_t>(tensor.storage().data()));
+  use(tensor.storage_offset());
+  use(static_cast<int64_t>(sizes.size()) << 16 |
+      static_cast<int64_t>(tensor.scalar_type()) << 2 |
+      static_cast<int64_t>(keys.has(c10::DispatchKey::Conjugate)) << 1 |
+      static_cast<int64_t>(keys.has(c10::DispatchKey::Negative)));
+  std::for_each(sizes.begin(), sizes.end(), use);
+  std::for_each(strides.begin(), strides.end(), use);
 }
 
-std::string_view bytesOf(const c10::SmallVector<int64_t, 16>& place) {
-  return {
-      reinterpret_cast<const char*>(place.data()),
-      place.size() * sizeof(int64_t)};
-}
-
-// Whether the tensors at some positions of a list lie at these places.
+// Whether the arguments at some positions are tensors with these keys, which
+// follow each other.
 bool haveMemoryKeys(
-    const py::list& tensors,
+    const py::tuple& arguments,
     const py::list& positions,
-    const py::list& places) {
-  TORCH_INTERNAL_ASSERT(positions.size() == places.size());
+    const py::bytes& keys) {
+  const auto* wanted =
+      reinterpret_cast<const int64_t*>(PyBytes_AS_STRING(keys.ptr()));
   for (const auto i : c10::irange(positions.size())) {
     const auto position = PyLong_AsSize_t(PyList_GET_ITEM(positions.ptr(), i));
-    TORCH_INTERNAL_ASSERT(position < tensors.size());
-    PyObject* tensor = PyList_GET_ITEM(tensors.ptr(), position);
-    PyObject* place = PyList_GET_ITEM(places.ptr(), i);
-    TORCH_INTERNAL_ASSERT(PyBytes_Check(place));
-    const std::string_view wanted(
-        PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place));
-    if (!THPVariable_Check(tensor) ||
-        bytesOf(memoryKeyOf(THPVariable_Unpack(tensor))) != wanted) {
+    TORCH_INTERNAL_ASSERT(position < arguments.size());
+    PyObject* argument = PyTuple_GET_ITEM(arguments.ptr(), position);
+    if (!THPVariable_Check(argument)) {
+      return false;
+    }
+    // A key of another length has another kind, so no more of it is read.
+    bool is_same = true;
+    forEachOfKey(THPVariable_Unpack(argument), [&](int64_t part) {
+      is_same = is_same && part == *wanted++;
+    });
+    if (!is_same) {
       return false;
     }
   }
@@ -438,7 +439,11 @@ void initGraphBindings(py::module& module) {
     return tensor.weak_use_count() > 1;
   });
   module.def("_mps_memoryKeyOf", [](const at::Tensor& tensor) {
-    return py::bytes(bytesOf(memoryKeyOf(tensor)));
+    c10::SmallVector<int64_t, 16> key;
+    forEachOfKey(tensor, [&](int64_t part) { key.push_back(part); });
+    return py::bytes(
+        reinterpret_cast<const char*>(key.data()),
+        key.size() * sizeof(int64_t));
   });
   module.def("_mps_haveMemoryKeys", &haveMemoryKeys);
 }

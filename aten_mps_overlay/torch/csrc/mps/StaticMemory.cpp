@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/mps/EmptyTensor.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -159,6 +160,23 @@ bool requireGradients(const std::vector<at::Tensor>& tensors) {
   });
 }
 
+// Leaves out the parts of clone() that take longer than these: autograd's, and
+// dispatching each of its operators.
+std::vector<at::Tensor> copiesOf(const std::vector<at::Tensor>& tensors) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    at::Tensor copy(at::detail::empty_strided_mps(
+        tensor.sizes(),
+        tensor.strides(),
+        tensor.scalar_type(),
+        tensor.device()));
+    copies.push_back(copy.copy_(tensor));
+  }
+  return copies;
+}
+
 /// Keeps a storage for another one that has its memory.
 c10::DataPtr shareMemoryOf(const c10::Storage& storage) {
   return {
@@ -271,6 +289,8 @@ void initStaticMemoryBindings(py::module& module) {
   module.def("_mps_relationsOf", &relationsOf);
   module.def("_mps_versionsOf", &versionsOf);
   module.def("_mps_areUnchanged", &areUnchanged);
+  module.def(
+      "_mps_copiesOf", torch::wrap_pybind_function_no_gil(&copiesOf));
   module.def("_mps_flags", &flags);
   module.def("_mps_autocast", &autocast);
   module.def("_mps_requireGradients", &requireGradients);
