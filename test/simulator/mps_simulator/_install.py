@@ -17,7 +17,7 @@ import sys
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder, SourceLoader
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from mps_simulator import _extensions
 from mps_simulator._build import Build, read_build, SimulatorError

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pytest
 import torch
 
 import mps_simulator
 from mps_simulator._build import built_for_tests, read_build, SimulatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIMULATOR = Path(__file__).resolve().parents[1]
 
@@ -243,10 +248,16 @@ def test_generator_and_storage_constructors() -> None:
         torch.Generator("no such device")
 
 
-def test_python_modules_come_from_the_checkout() -> None:
+@pytest.mark.parametrize("function", [torch.mps.synchronize, torch.optim.Optimizer.step, torch.nn.Linear.forward])
+def test_python_modules_come_from_the_checkout_under_their_paths_in_a_wheel(function: Callable[..., Any]) -> None:
     build = read_build()
-    assert Path(str(torch.mps.__file__)).is_relative_to(build.checkout)
-    assert Path(str(torch.nn.__file__)).is_relative_to(build.wheel)
+    path = Path(inspect.getfile(function))
+    assert path.is_relative_to(build.wheel)
+    assert sys.modules[function.__module__].__file__ == str(path)
+    source = (build.checkout / "torch" / path.relative_to(build.wheel)).read_text()
+    assert inspect.getsource(function) in source
+    linecache.checkcache()
+    assert "".join(linecache.getlines(str(path))) == source
 
 
 def test_complaints_are_known_whoever_caught_them() -> None:
