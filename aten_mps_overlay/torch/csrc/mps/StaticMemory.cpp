@@ -289,8 +289,7 @@ void initStaticMemoryBindings(py::module& module) {
   module.def("_mps_relationsOf", &relationsOf);
   module.def("_mps_versionsOf", &versionsOf);
   module.def("_mps_areUnchanged", &areUnchanged);
-  module.def(
-      "_mps_copiesOf", torch::wrap_pybind_function_no_gil(&copiesOf));
+  module.def("_mps_copiesOf", torch::wrap_pybind_function_no_gil(&copiesOf));
   module.def("_mps_flags", &flags);
   module.def("_mps_autocast", &autocast);
   module.def("_mps_requireGradients", &requireGradients);
