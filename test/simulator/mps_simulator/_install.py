@@ -15,9 +15,9 @@ import linecache
 import os
 import sys
 from contextlib import suppress
-from importlib.abc import Loader, MetaPathFinder, SourceLoader
+from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from mps_simulator import _extensions
 from mps_simulator._build import Build, read_build, SimulatorError
@@ -26,28 +26,31 @@ from mps_simulator._sanitizer import check_preloaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 
-class _CheckoutLoader(SourceLoader):
-    """Loads a module from the checkout under its path in a wheel, by which Dynamo knows PyTorch's files.
+class _CheckoutLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module from the checkout and leaves no bytecode there.
 
-    It leaves no bytecode behind.
+    Its code has the path that it has in a wheel, by which Dynamo knows PyTorch's own code.
     """
 
-    def __init__(self, source: Path, in_wheel: Path) -> None:
-        self._source = source
+    def __init__(self, name: str, path: str, in_wheel: Path) -> None:
+        super().__init__(name, path)
         self._in_wheel = in_wheel
 
-    def get_filename(self, fullname: str) -> str:
-        return str(self._in_wheel)
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        pass
 
-    def get_data(self, path: str) -> bytes:
-        return self._source.read_bytes()
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:
+        return compile(data, self._in_wheel, "exec", dont_inherit=True, optimize=_optimize)
 
     def exec_module(self, module: ModuleType) -> None:
-        source = self._source.read_text()
+        # torch finds its libraries next to its own __file__.
+        if self.name == "torch":
+            module.__file__ = str(self._in_wheel)
         # The wheel may have another file at this path. Python does not look for changes of an entry without a time.
+        source = Path(self.path).read_text()
         linecache.cache[str(self._in_wheel)] = (len(source), None, source.splitlines(True), str(self._in_wheel))
         super().exec_module(module)
 
@@ -163,6 +166,7 @@ class _Finder(MetaPathFinder):
             return None
         relative = source.relative_to(build.checkout / "torch")
         in_wheel = build.wheel / relative
+        loader = _CheckoutLoader(fullname, str(source), in_wheel)
         locations: list[str] | None = None
         if source.name == "__init__.py":
             # torch.mps belongs to the series and comes from the checkout as a
@@ -171,8 +175,8 @@ class _Finder(MetaPathFinder):
             locations = [str((source if own else in_wheel).parent)]
         return importlib.util.spec_from_file_location(
             fullname,
-            str(in_wheel),
-            loader=_CheckoutLoader(source, in_wheel),
+            str(source),
+            loader=loader,
             submodule_search_locations=locations,
         )
 

@@ -253,7 +253,6 @@ def test_python_modules_come_from_the_checkout_under_their_paths_in_a_wheel(func
     build = read_build()
     path = Path(inspect.getfile(function))
     assert path.is_relative_to(build.wheel)
-    assert sys.modules[function.__module__].__file__ == str(path)
     source = (build.checkout / "torch" / path.relative_to(build.wheel)).read_text()
     assert inspect.getsource(function) in source
     linecache.checkcache()

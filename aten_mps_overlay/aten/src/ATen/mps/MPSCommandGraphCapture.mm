@@ -124,7 +124,7 @@ std::unique_ptr<ObserverContext> beginOperator(const RecordFunction& function) {
     watchGradientTarget(function);
     return nullptr;
   }
-  if (!function.operator_name()) {
+  if (function.num_outputs() == 0 && !function.operator_name()) {
     return nullptr; // a profiler's range: may end out of turn, or on another thread
   }
   const auto tensors = tensorsOf(function.inputs());
@@ -267,9 +267,7 @@ void MPSCommandGraphCapture::keepBuffer(const void* buffer) {
 
 void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const void* data = tensor.storage().data();
-  if (data) {
-    keepBuffer(data);
-  } else if (tensor.key_set().has(c10::DispatchKey::Python)) {
+  if (!data && tensor.key_set().has(c10::DispatchKey::Python)) {
     return; // operators are given the tensors that it wraps
   }
   std::lock_guard lock(mutex_);
@@ -278,6 +276,9 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const uint64_t allocated_in = data ? getIMPSAllocator()->captureOf(data) : 0;
   // A tensor without memory belongs to the block if it was first seen as a result.
   const bool is_of_block = data ? allocated_in == number_ : seen == Seen::RETURNED;
+  if (data && !is_of_block) {
+    recording_->pinned.pin(data);
+  }
   Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
   if (const auto* known = inputs.find(tensor.unsafeGetTensorImpl())) {
     if (!known->was.isMoved()) {

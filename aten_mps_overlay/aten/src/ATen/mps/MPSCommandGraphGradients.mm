@@ -62,15 +62,24 @@ void MPSWrittenGradients::addPart(const MPSWrittenGradients& part) {
 void MPSWrittenGradients::add(const MPSCommandGraphInputs& inputs) {
   using Kind = MPSWrittenGradient::Kind;
   const auto is_result = [](const auto& tensor) { return tensor.kind == MPSCommandGraphInputs::Kind::RESULT; };
+  std::vector<MPSUsedTensor::TensorPtr> with_gradient;
+  for (const auto& tensor : inputs.tensors()) {
+    auto living = is_result(tensor) ? MPSUsedTensor::TensorPtr() : tensor.was.living();
+    if (living && living->grad().defined()) {
+      with_gradient.push_back(std::move(living));
+    }
+  }
+  if (with_gradient.empty()) {
+    return;
+  }
   std::unordered_map<const TensorImpl*, bool> written;
   for (const auto& tensor : inputs.tensors()) {
     if (tensor.isWritten()) {
       written.emplace(tensor.was.impl(), is_result(tensor));
     }
   }
-  for (const auto& tensor : inputs.tensors()) {
-    const auto living = is_result(tensor) ? MPSUsedTensor::TensorPtr() : tensor.was.living();
-    const auto gradient = living ? written.find(living->grad().unsafeGetTensorImpl()) : written.end();
+  for (const auto& living : with_gradient) {
+    const auto gradient = written.find(living->grad().unsafeGetTensorImpl());
     if (gradient != written.end()) {
       const Kind made = written.count(living.get()) > 0 ? Kind::USED : Kind::MADE;
       add(MPSWrittenGradient(living, gradient->second ? made : Kind::WRITTEN));

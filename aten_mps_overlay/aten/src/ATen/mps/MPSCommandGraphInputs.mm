@@ -177,10 +177,15 @@ std::vector<MPSCommandGraphInputs::Tensor> MPSCommandGraphInputs::takeChanged() 
       written_.push_back(tensor.version->counter);
     }
   }
-  const auto first =
-      std::stable_partition(tensors_.begin(), tensors_.end(), [](const auto& tensor) { return !tensor.isChanged(); });
-  std::vector<Tensor> changed(std::make_move_iterator(first), std::make_move_iterator(tensors_.end()));
-  tensors_.erase(first, tensors_.end());
+  std::vector<Tensor> changed;
+  const auto take = [&](const auto& tensor) {
+    const bool is_changed = tensor.isChanged();
+    if (is_changed) {
+      changed.push_back(tensor);
+    }
+    return is_changed;
+  };
+  tensors_.erase(std::remove_if(tensors_.begin(), tensors_.end(), take), tensors_.end());
   return changed;
 }
 
