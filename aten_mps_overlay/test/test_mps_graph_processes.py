@@ -592,7 +592,7 @@ def interrupted_at(instruction):
 
     def trace(frame, event, arg):
         nonlocal count
-        if frame.f_code.co_filename != torch.mps.graphs.__file__:
+        if frame.f_globals is not vars(torch.mps.graphs):
             return None
         frame.f_trace_opcodes = True
         if event in ("call", "opcode"):
