@@ -64,10 +64,8 @@ class Device:
         """A context for one trial or call, at whose end temporary objects are dropped."""
         return nullcontext()
 
-    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
-        """Framework calls of a run by kind, where they can be counted; `wait` is called before each run."""
-        wait()
-        run()
+    def calls(self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None) -> dict[str, int] | None:
+        """Framework calls of a run by kind, where they can be counted."""
         return None
 
     def machine(self) -> str:
@@ -90,12 +88,15 @@ class Simulator(Device):
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()
 
-    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
-        wait()
-        run()  # the first after a wait makes a command buffer
-        wait()
+    def calls(self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None) -> dict[str, int] | None:
+        run()
+        self.synchronize()  # an encoder that is open would take the calls of this run, too
+        if wait_until_ready:
+            wait_until_ready()
         mps_simulator.reset_counters()
         run()
+        if not wait_until_ready:  # else the next replay would be encoded meanwhile
+            self.synchronize()
         return by_kind(mps_simulator.counters())
 
     def machine(self) -> str:

@@ -105,7 +105,7 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
             one.start()
             device.synchronize()
             mode = row.modes[name]
-            mode.calls = device.calls(one.run, one.wait_until_ready or (lambda: None))
+            mode.calls = device.calls(one.run, one.wait_until_ready)
             mode.seconds, mode.wall_seconds = times[name].cpu, times[name].wall
 
 
