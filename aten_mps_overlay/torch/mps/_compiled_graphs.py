@@ -216,6 +216,7 @@ class CompiledGraph:
         return self.call(*given)
 
     def call(self, *args: Any) -> List[Any]:
+        """As a call with a list, which empties the list."""
         with self.shared.lock:
             graphs = None
             if self.is_simple and not torch._C._mps_isCurrentStreamCapturing():

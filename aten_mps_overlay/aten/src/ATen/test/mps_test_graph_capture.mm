@@ -114,6 +114,16 @@ TEST_F(MPSGraphCaptureTest, DestroyedOnTheQueue) {
   expectFilledWith(y, 7);
 }
 
+// A profiler's range may end out of turn, or on another thread.
+TEST_F(MPSGraphCaptureTest, RangeIsNoOperator) {
+  graph.captureBegin();
+  {
+    RECORD_FUNCTION("aten::range", {});
+    EXPECT_EQ(MPSSubmission::current().outermost_operator, nullptr);
+  }
+  graph.captureEnd();
+}
+
 TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperatorsKeepsItsMemory) {
   Doubling doubling;
   auto x = full(1);
