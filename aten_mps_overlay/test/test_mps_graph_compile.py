@@ -1507,6 +1507,23 @@ class TestOthers(CompileTestCase):
             graph.replay()
             self.assertEqual(y, x.sin() + 1, **EXACT)
 
+    @parametrize("copy_outputs", [True, False])
+    def test_later_calls_leave_a_capture_alone(self, copy_outputs):
+        options = {"copy_outputs": copy_outputs}
+        compiled = torch.compile(
+            lambda x: x.sin() + 1, backend="mpsgraphs", options=options
+        )
+        x = new(4)
+        compiled(new(4))
+        with torch.mps.graph_capture() as graph:
+            y = compiled(x)
+        for _ in range(2):
+            x.copy_(new(4))
+            y.fill_(93)
+            graph.replay()
+            compiled(new(4))
+            self.assertEqual(y, x.sin() + 1, **EXACT)
+
     def test_what_can_not_be_traced(self):
         message = (
             "(.*) runs eagerly, since AOTAutograd can't trace it: ValueError: planted"

@@ -218,11 +218,10 @@ class CompiledGraph:
     def call(self, *args: Any) -> List[Any]:
         """As a call with a list, which empties the list."""
         with self.shared.lock:
-            graphs = None
-            if self.is_simple and not torch._C._mps_isCurrentStreamCapturing():
-                graphs = self._find(args)
-                if graphs is not None and graphs.results is not None:
-                    return self._replay_only(graphs, args)
+            # none in a capture
+            graphs = self._find(args) if self.is_simple else None
+            if graphs is not None and graphs.results is not None:
+                return self._replay_only(graphs, args)
             grad_mode = torch.is_grad_enabled()
             torch._C._set_grad_enabled(False)  # no_grad() takes longer than the rest
             try:
@@ -243,10 +242,8 @@ class CompiledGraph:
         for step in graphs.steps:
             step.replay()  # type: ignore[union-attr]
         self.replays += 1
-        results = graphs.results or []
-        if self.copies_results:
-            return torch._C._mps_copiesOf(results)
-        return [memory.lend(value) for value in results]
+        give = torch.Tensor.clone if self.copies_results else memory.lend
+        return [give(value) for value in graphs.results or ()]
 
     def _run(self, args: Tuple[Any, ...], graphs: Optional[_Graphs]) -> List[Any]:
         if torch._C._mps_isCurrentStreamCapturing():
@@ -570,7 +567,6 @@ class CompiledGraph:
             value
             for node in self.traced.results
             if isinstance(value := graphs.values.get(node), torch.Tensor)
-            and value.device.type == "mps"
             and torch.empty_like(value).stride() == value.stride()
         ]
         if (

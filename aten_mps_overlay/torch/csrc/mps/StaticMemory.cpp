@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/mps/EmptyTensor.h>
+#include <ATen/mps/MPSCommandGraphUtils.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -126,7 +126,8 @@ bool areUnchanged(const py::tuple& dicts) {
   return true;
 }
 
-// Settings by which eager chooses its kernels, but for autocast, as one number.
+// Settings by which eager chooses its kernels, but for autocast, and whether the
+// work becomes part of a graph, as one number.
 int64_t flags() {
   const auto& context = at::globalContext();
   int64_t all = static_cast<int64_t>(context.float32MatmulPrecision());
@@ -137,7 +138,8 @@ int64_t flags() {
         context.deterministicAlgorithmsWarnOnly(),
         context.userEnabledFlashSDP(),
         context.userEnabledMemEfficientSDP(),
-        context.userEnabledMathSDP()}) {
+        context.userEnabledMathSDP(),
+        at::mps::isCurrentStreamCapturing()}) {
     all = (all << 1) | static_cast<int64_t>(flag);
   }
   return all;
@@ -158,23 +160,6 @@ bool requireGradients(const std::vector<at::Tensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return tensor.requires_grad();
   });
-}
-
-// Leaves out the parts of clone() that take longer than these: autograd's, and
-// dispatching each of its operators.
-std::vector<at::Tensor> copiesOf(const std::vector<at::Tensor>& tensors) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  std::vector<at::Tensor> copies;
-  copies.reserve(tensors.size());
-  for (const auto& tensor : tensors) {
-    at::Tensor copy(at::detail::empty_strided_mps(
-        tensor.sizes(),
-        tensor.strides(),
-        tensor.scalar_type(),
-        tensor.device()));
-    copies.push_back(copy.copy_(tensor));
-  }
-  return copies;
 }
 
 /// Keeps a storage for another one that has its memory.
@@ -289,7 +274,6 @@ void initStaticMemoryBindings(py::module& module) {
   module.def("_mps_relationsOf", &relationsOf);
   module.def("_mps_versionsOf", &versionsOf);
   module.def("_mps_areUnchanged", &areUnchanged);
-  module.def("_mps_copiesOf", torch::wrap_pybind_function_no_gil(&copiesOf));
   module.def("_mps_flags", &flags);
   module.def("_mps_autocast", &autocast);
   module.def("_mps_requireGradients", &requireGradients);
