@@ -126,8 +126,8 @@ bool areUnchanged(const py::tuple& dicts) {
   return true;
 }
 
-// Settings by which eager chooses its kernels, but for autocast, and whether the
-// work becomes part of a graph, as one number.
+// Settings by which eager chooses its kernels, but for autocast, and whether
+// the work becomes part of a graph, as one number.
 int64_t flags() {
   const auto& context = at::globalContext();
   int64_t all = static_cast<int64_t>(context.float32MatmulPrecision());
