@@ -100,6 +100,15 @@ class CompileTestCase(TestCase):
         """A call gives what eager gives."""
         self.assertEqual(compiled(*inputs), function(*inputs), **EXACT)
 
+    def compare_replays(self, graph, x, y, function, between=lambda: None):
+        """Replays on new inputs give what eager gives, also after other work."""
+        for _ in range(3):
+            x.copy_(new(*x.shape))
+            y.fill_(93)
+            graph.replay()
+            between()
+            self.assertEqual(y, function(x), **EXACT)
+
     def check(self, function, *shapes, rounds=4, pieces=(1,), eager_calls=0, **options):
         """Compares calls on new inputs with eager. There is one graph, of so many pieces, and all calls but the first
         are replays."""
@@ -823,11 +832,7 @@ class TestPaddedBatches(CompileTestCase):
         x = new(3, 2)
         with torch.mps.graph_capture() as graph:
             y = compiled(x)
-        for _ in range(2):
-            x.copy_(new(3, 2))
-            y.fill_(93)
-            graph.replay()
-            self.assertEqual(y, x.sin() + 1, **EXACT)
+        self.compare_replays(graph, x, y, lambda x: x.sin() + 1)
 
 
 class TestMemory(CompileTestCase):
@@ -1501,11 +1506,7 @@ class TestOthers(CompileTestCase):
         torch._dynamo.mark_dynamic(x, 0)
         with torch.mps.graph_capture() as graph:
             y = compiled(x)
-        for _ in range(3):
-            x.copy_(new(4))
-            y.fill_(93)
-            graph.replay()
-            self.assertEqual(y, x.sin() + 1, **EXACT)
+        self.compare_replays(graph, x, y, lambda x: x.sin() + 1)
 
     @parametrize("copy_outputs", [True, False])
     def test_later_calls_leave_a_capture_alone(self, copy_outputs):
@@ -1517,12 +1518,9 @@ class TestOthers(CompileTestCase):
         compiled(new(4))
         with torch.mps.graph_capture() as graph:
             y = compiled(x)
-        for _ in range(2):
-            x.copy_(new(4))
-            y.fill_(93)
-            graph.replay()
-            compiled(new(4))
-            self.assertEqual(y, x.sin() + 1, **EXACT)
+        self.compare_replays(
+            graph, x, y, lambda x: x.sin() + 1, lambda: compiled(new(4))
+        )
 
     def test_what_can_not_be_traced(self):
         message = (

@@ -42,16 +42,17 @@ class _CheckoutLoader(importlib.machinery.SourceFileLoader):
     def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
         pass
 
-    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:
-        return compile(data, self._in_wheel, "exec", dont_inherit=True, optimize=_optimize)
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        in_wheel = str(self._in_wheel)
+        source = importlib.util.decode_source(data)
+        # The wheel may have another file at this path. Python does not look for changes of an entry without a time.
+        linecache.cache[in_wheel] = (len(source), None, source.splitlines(True), in_wheel)
+        return super().source_to_code(data, in_wheel, _optimize=_optimize)
 
     def exec_module(self, module: ModuleType) -> None:
         # torch finds its libraries next to its own __file__.
         if self.name == "torch":
             module.__file__ = str(self._in_wheel)
-        # The wheel may have another file at this path. Python does not look for changes of an entry without a time.
-        source = Path(self.path).read_text()
-        linecache.cache[str(self._in_wheel)] = (len(source), None, source.splitlines(True), str(self._in_wheel))
         super().exec_module(module)
 
 
