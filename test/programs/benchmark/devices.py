@@ -64,7 +64,9 @@ class Device:
         """A context for one trial or call, at whose end temporary objects are dropped."""
         return nullcontext()
 
-    def calls(self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None) -> dict[str, int] | None:
+    def calls(
+        self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None = None
+    ) -> dict[str, int] | None:
         """Framework calls of a run by kind, where they can be counted."""
         return None
 
@@ -88,7 +90,9 @@ class Simulator(Device):
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()
 
-    def calls(self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None) -> dict[str, int] | None:
+    def calls(
+        self, run: Callable[[], object], wait_until_ready: Callable[[], None] | None = None
+    ) -> dict[str, int] | None:
         run()
         self.synchronize()  # an encoder that is open would take the calls of this run, too
         if wait_until_ready:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -16,6 +17,8 @@ from models.digits import batches, images_and_labels, train  # noqa: E402
 from models.language_models import Gpt2  # noqa: E402
 from rich.table import Table  # noqa: E402
 from torch import nn, Tensor  # noqa: E402
+
+mps: Any = torch.mps
 
 
 @dataclass
@@ -119,15 +122,15 @@ class Result:
 
 def _cost(run: Callable[[], object], repeats: int, device: Device) -> Cost:
     calls = device.calls(run)
-    return median_seconds(run, repeats), calls and calls["total"]
+    return median_seconds(run, repeats), calls["total"] if calls else None
 
 
 @torch.no_grad()
 def measure(case: Case, repeats: int, device: Device) -> Result:
     """Capture on one input; replay on all others and compare with eager; then measure both."""
     case.prepare()
-    graph = torch.mps.MPSGraph()
-    with torch.mps.graph(graph):
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
         output = case.step()
 
     # eager first, then the replays from the same start: state that a pass leaves behind is part of the comparison
@@ -154,7 +157,7 @@ def measure(case: Case, repeats: int, device: Device) -> Result:
         bool(eager_all.isfinite().all()),
         len(eager_all),
         int((eager_all.argmax(-1) != replay_all.argmax(-1)).sum()),
-        len(eager_all.unique(dim=0)),
+        len(eager_all.unique(dim=0)),  # type: ignore[no-untyped-call]
         eager,
         replay,
     )

@@ -28,8 +28,8 @@ def train(model: nn.Module, images: Tensor, labels: Tensor, epochs: int) -> None
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     model.train()
     for _ in range(epochs):
-        for chosen in torch.randperm(len(images)).split(64):
+        for chosen in torch.randperm(len(images)).split(64):  # type: ignore[no-untyped-call]
             optimizer.zero_grad()
-            F.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+            F.cross_entropy(model(images[chosen]), labels[chosen]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     model.eval()

@@ -21,7 +21,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     root = tmp_path / "clone"
-    for folder in ("scripts", "test/programs/benchmark", "test/programs/real_models", "aten_mps_overlay"):
+    programs = [f"test/programs/{name}" for name in ("benchmark", "demo", "real_models")]
+    for folder in ("scripts", *programs, "aten_mps_overlay"):
         (root / folder).mkdir(parents=True)
         (root / folder / "__init__.py").touch()
     (root / "test" / "suites.py").touch()
