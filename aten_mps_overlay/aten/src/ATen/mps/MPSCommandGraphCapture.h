@@ -43,6 +43,8 @@ struct MPSSubmission {
   static MPSSubmission current();
   /// The `capture` of current().
   static CallbackHandle currentCapture();
+  /// In work of a capture: whether an operator submits it.
+  static bool isInOperator();
   /// True if an exception may leave the current code. It must not leave a block of plain dispatch_sync().
   static bool mayRaise();
 
@@ -134,7 +136,9 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
     RETURNED, // a result of an operator
     BOUND, // bound outside of operators; from before the block, as GIVEN
   };
-  void watchTensor(const TensorBase& tensor, Seen seen = Seen::BOUND);
+  void watchTensor(const TensorBase& tensor);
+  /// The same for one that an operator may bind: the observer sees what operators are given and give.
+  void useTensor(const TensorBase& tensor);
   /// Returns true if there are inputs that nameUses() has not named.
   bool watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen);
   void nameUses(const std::shared_ptr<const MPSProgramPlace>& place);
@@ -149,9 +153,6 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   /// Whether there are steps without a line, though they are wanted.
   bool lacksLines();
   void setLines(const MPSProgramFrame& frame);
-  void keepTensor(const TensorBase& tensor) {
-    keepBuffer(tensor.storage().data());
-  }
   /// Lets each replay check a status that earlier work writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSCommandGraphRecording> part);
@@ -193,6 +194,8 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   void keepBuffer(const void* buffer);
   // with the lock
   void addOrigin(size_t step);
+  MPSCommandGraphInputs::Tensor* findUnmoved(const TensorBase& tensor);
+  void watch(const TensorBase& tensor, Seen seen);
   void refuseMove(const MPSCommandGraphInputs::Tensor& tensor);
 
   const bool freeze_host_reads_;

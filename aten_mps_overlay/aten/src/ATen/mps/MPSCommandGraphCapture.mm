@@ -265,12 +265,21 @@ void MPSCommandGraphCapture::keepBuffer(const void* buffer) {
   recording_->pinned.pin(buffer);
 }
 
-void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
+// Null also if the tensor has other memory than before.
+MPSCommandGraphInputs::Tensor* MPSCommandGraphCapture::findUnmoved(const TensorBase& tensor) {
+  auto* known = recording_->inputs.find(tensor.unsafeGetTensorImpl());
+  return known && known->was.isAt(*tensor.storage().unsafeGetStorageImpl()) ? known : nullptr;
+}
+
+void MPSCommandGraphCapture::watch(const TensorBase& tensor, Seen seen) {
+  if (auto* unmoved = findUnmoved(tensor)) {
+    unmoved->has_gradients |= c10::GradMode::is_enabled();
+    return; // its memory is kept already
+  }
   const void* data = tensor.storage().data();
   if (!data && tensor.key_set().has(c10::DispatchKey::Python)) {
     return; // operators are given the tensors that it wraps
   }
-  std::lock_guard lock(mutex_);
   using Kind = MPSCommandGraphInputs::Kind;
   auto& inputs = recording_->inputs;
   const uint64_t allocated_in = data ? getIMPSAllocator()->captureOf(data) : 0;
@@ -279,33 +288,39 @@ void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   if (data && !is_of_block) {
     recording_->pinned.pin(data);
   }
-  Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
-  if (const auto* known = inputs.find(tensor.unsafeGetTensorImpl())) {
-    if (!known->was.isMoved()) {
-      return;
-    }
+  auto* known = inputs.find(tensor.unsafeGetTensorImpl());
+  if (known) {
     refuseMove(*known);
-    kind = is_of_block ? Kind::RESULT : Kind::VIEW;
+    known->was = MPSUsedTensor(tensor);
+    known->kind = is_of_block ? Kind::RESULT : Kind::VIEW;
+  } else {
+    const Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
+    const bool needs_name = kind == Kind::RESULT ? names_results_ : seen == Seen::GIVEN && kind == Kind::INPUT;
+    known = &inputs.add(tensor, kind, needs_name);
   }
-  const bool needs_name = kind == Kind::RESULT ? names_results_ : seen == Seen::GIVEN && kind == Kind::INPUT;
-  auto& added = inputs.add(tensor, kind, needs_name);
-  added.is_counted = is_of_block || recording_->pinned.contains(data);
-  added.is_of_graph = allocated_in != 0 || !data; // Nothing can be given to an empty tensor.
-  added.has_gradients = c10::GradMode::is_enabled();
+  known->is_counted = is_of_block || recording_->pinned.contains(data);
+  known->is_of_graph = allocated_in != 0 || !data; // Nothing can be given to an empty tensor.
+  known->has_gradients = c10::GradMode::is_enabled();
+}
+
+void MPSCommandGraphCapture::watchTensor(const TensorBase& tensor) {
+  std::lock_guard lock(mutex_);
+  watch(tensor, Seen::BOUND);
+}
+
+void MPSCommandGraphCapture::useTensor(const TensorBase& tensor) {
+  std::lock_guard lock(mutex_);
+  if (!MPSSubmission::isInOperator()) {
+    watch(tensor, Seen::BOUND);
+  } else if (!findUnmoved(tensor)) {
+    recording_->pinned.pin(tensor.storage().data());
+  }
 }
 
 bool MPSCommandGraphCapture::watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen) {
-  std::unique_lock lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto* tensor : tensors) {
-    auto* known = recording_->inputs.find(tensor->unsafeGetTensorImpl());
-    if (known && known->was.isAt(*tensor->storage().unsafeGetStorageImpl())) {
-      known->has_gradients |= c10::GradMode::is_enabled();
-      continue; // its memory is kept already
-    }
-    // The allocator must not be called with the lock.
-    lock.unlock();
-    watchTensor(*tensor, seen);
-    lock.lock();
+    watch(*tensor, seen);
   }
   return recording_->inputs.hasUnnamed();
 }
@@ -341,7 +356,7 @@ void MPSCommandGraphCapture::refuseMove(const MPSCommandGraphInputs::Tensor& ten
 }
 
 void MPSCommandGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
-  keepTensor(status);
+  keepBuffer(status.storage().data());
   recordStep(MPSStatusStep{(id<MTLBuffer>)status.storage().data(),
                            status.storage_offset() * status.itemsize(),
                            std::make_shared<const std::string>(message)});
@@ -592,6 +607,10 @@ MPSSubmission MPSSubmission::current() {
   return submission;
 }
 
+bool MPSSubmission::isInOperator() {
+  return running_submission ? running_submission->outermost_operator != nullptr : !operators_now.empty();
+}
+
 bool MPSSubmission::mayRaise() {
   return running_submission || !MPSStream::isOnAnyQueue();
 }
@@ -690,15 +709,8 @@ void useInCaptureUnderway(const TensorBase& tensor) {
   if (!tensor.is_mps() || !tensor.has_storage() || !tensor.storage().data()) {
     return;
   }
-  const MPSCaptureLock capture;
-  if (!capture) {
-    return;
-  }
-  if (MPSSubmission::current().outermost_operator) {
-    // what operators are given and give is seen by the observer
-    capture->keepTensor(tensor);
-  } else {
-    capture->watchTensor(tensor);
+  if (const MPSCaptureLock capture; capture) {
+    capture->useTensor(tensor);
   }
 }
 

@@ -74,7 +74,7 @@ void MPSWrittenGradients::add(const MPSCommandGraphInputs& inputs) {
   }
   std::unordered_map<const TensorImpl*, bool> written;
   for (const auto& tensor : inputs.tensors()) {
-    if (tensor.isWritten()) {
+    if (tensor.is_written) {
       written.emplace(tensor.was.impl(), is_result(tensor));
     }
   }

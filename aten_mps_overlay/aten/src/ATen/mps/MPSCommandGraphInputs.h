@@ -7,12 +7,12 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/core/UndefinedTensorImpl.h>
 #include <c10/util/DimVector.h>
+#include <c10/util/flat_hash_map.h>
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,6 +29,7 @@ struct MPSProgramPlace {
 class MPSUsedTensor {
  public:
   using TensorPtr = c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
+  using WeakPtr = c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
 
   explicit MPSUsedTensor(const TensorBase& tensor);
 
@@ -85,7 +86,7 @@ class MPSUsedTensor {
   std::string describeChange() const;
 
  private:
-  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
+  WeakPtr tensor_;
   c10::weak_intrusive_ptr<StorageImpl> storage_;
   const void* data_;
   size_t nbytes_;
@@ -119,14 +120,6 @@ class MPSCommandGraphInputs {
     INPUT,
   };
 
-  // A version counter, and what it was when its tensor was seen first.
-  struct Version {
-    c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> owner;
-    c10::VariableVersion counter;
-    uint32_t first;
-    bool is_of_result;
-  };
-
   struct Tensor {
     MPSUsedTensor was;
     Kind kind;
@@ -142,21 +135,17 @@ class MPSCommandGraphInputs {
     // The tensor is gone and left its storage to a tensor that nobody saw, such
     // as the `x` of `x.data`. If that one drops the storage, it has another.
     bool needs_storage = false;
-    const Version* version = nullptr;
+    // The block wrote the memory. Known when takeChanged() was called.
+    bool is_written = false;
 
     bool isChanged() const;
-    bool isWritten() const {
-      return version &&
-          (version->is_of_result ||
-           version->counter.current_version() != version->first);
-    }
   };
 
   // For a capture:
   /// Null if the tensor is not known.
   Tensor* find(const TensorImpl* tensor);
-  /// Forgets how the tensor was before, if it is known. With `needs_name`,
-  /// nameUses() will name its use.
+  /// For a tensor that is not known. With `needs_name`, nameUses() will name
+  /// its use.
   Tensor& add(const TensorBase& tensor, Kind kind, bool needs_name = false);
   bool hasUnnamed() const {
     return !unnamed_.empty();
@@ -179,6 +168,15 @@ class MPSCommandGraphInputs {
   void countReplay() const;
 
  private:
+  // The version counter of a tensor, and what it was when the tensor was seen
+  // first. A view has the counter of its base, which is the owner.
+  struct Version {
+    MPSUsedTensor::WeakPtr owner;
+    c10::VariableVersion counter;
+    uint32_t first;
+    bool is_of_result;
+  };
+
   // The weak references of `tensors_` keep the addresses from being used again.
   struct Entry {
     TensorImpl* tensor;
@@ -189,9 +187,9 @@ class MPSCommandGraphInputs {
   bool isUnchanged() const;
   void update() const;
 
-  std::unordered_map<const TensorImpl*, size_t> places_;
-  // By the tensor that has the counter: a view has that of its base.
-  std::unordered_map<const TensorImpl*, Version> versions_;
+  ska::flat_hash_map<const TensorImpl*, size_t> places_;
+  // Of `tensors_`, until takeChanged() is called.
+  std::vector<Version> versions_;
   std::vector<size_t> unnamed_;
   bool check_liveness_ = false;
   mutable std::vector<c10::VariableVersion> written_;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
-#include <unordered_set>
+#include <utility>
 
 namespace at::mps {
 
@@ -137,24 +137,16 @@ MPSCommandGraphInputs::Tensor* MPSCommandGraphInputs::find(const TensorImpl* ten
 }
 
 MPSCommandGraphInputs::Tensor& MPSCommandGraphInputs::add(const TensorBase& tensor, Kind kind, bool needs_name) {
-  if (auto* known = find(tensor.unsafeGetTensorImpl())) {
-    known->was = MPSUsedTensor(tensor);
-    known->kind = kind;
-    return *known;
-  }
   places_.emplace(tensor.unsafeGetTensorImpl(), tensors_.size());
   if (needs_name) {
     unnamed_.push_back(tensors_.size());
   }
   tensors_.push_back({MPSUsedTensor(tensor), kind});
   tensors_.back().is_view = tensor.is_view();
-  const auto& counter = tensor.unsafeGetTensorImpl()->version_counter();
-  if (counter.enabled()) { // An inference tensor has none.
-    const auto owner = (tensors_.back().is_view ? tensor._base() : tensor).getIntrusivePtr();
-    const c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> weak_owner(owner);
-    const Version version{weak_owner, counter, counter.current_version(), kind == Kind::RESULT};
-    tensors_.back().version = &versions_.try_emplace(owner.get(), version).first->second;
-  }
+  const auto owner = (tensors_.back().is_view ? tensor._base() : tensor).getIntrusivePtr();
+  const auto& counter = owner->version_counter();
+  const uint32_t first = counter.enabled() ? counter.current_version() : 0; // An inference tensor has none.
+  versions_.push_back({MPSUsedTensor::WeakPtr(owner), counter, first, kind == Kind::RESULT});
   return tensors_.back();
 }
 
@@ -169,14 +161,24 @@ std::vector<MPSCommandGraphInputs::Tensor> MPSCommandGraphInputs::takeChanged() 
   freed_ = IMPSAllocator::pinned_free_epoch;
   places_.clear();
   unnamed_.clear();
-  std::unordered_set<const Version*> written;
-  for (const auto& tensor : tensors_) {
-    // A counter is of no use when nothing has the tensor, and no node of autograd its memory.
-    const bool is_over = tensor.was.isGone() && tensor.was.isStorageGone();
-    if (tensor.isWritten() && !is_over && written.insert(tensor.version).second) {
-      written_.push_back(tensor.version->counter);
+  // By owner: whether `written_` has the counter.
+  ska::flat_hash_map<const TensorImpl*, bool> written;
+  for (const auto& version : versions_) {
+    const auto& counter = version.counter;
+    if (counter.enabled() && (version.is_of_result || counter.current_version() != version.first)) {
+      written.emplace(version.owner._unsafe_get_target(), false);
     }
   }
+  for (const auto i : c10::irange(tensors_.size())) {
+    const auto owner = written.find(versions_[i].owner._unsafe_get_target());
+    tensors_[i].is_written = owner != written.end();
+    // A counter is of no use when nothing has the tensor, and no node of autograd its memory.
+    const bool is_over = tensors_[i].was.isGone() && tensors_[i].was.isStorageGone();
+    if (tensors_[i].is_written && !is_over && !std::exchange(owner->second, true)) {
+      written_.push_back(versions_[i].counter);
+    }
+  }
+  versions_.clear();
   std::vector<Tensor> changed;
   const auto take = [&](const auto& tensor) {
     const bool is_changed = tensor.isChanged();
@@ -192,12 +194,10 @@ std::vector<MPSCommandGraphInputs::Tensor> MPSCommandGraphInputs::takeChanged() 
 void MPSCommandGraphInputs::finish(bool check_liveness, bool ignores_requires_grad) {
   check_liveness_ = check_liveness;
   for (auto& tensor : tensors_) {
-    tensor.version = nullptr;
     if (tensor.has_gradients && tensor.kind == Kind::INPUT && !ignores_requires_grad) {
       tensor.was.compareRequiresGrad();
     }
   }
-  versions_.clear();
   update();
   if (check_liveness) {
     freed_ = ~uint64_t{0}; // The first replay looks for what the block itself dropped.
@@ -207,8 +207,8 @@ void MPSCommandGraphInputs::finish(bool check_liveness, bool ignores_requires_gr
 // Forgets the tensors of which nothing can change any more, and takes the fingerprints of the others.
 void MPSCommandGraphInputs::update() const {
   // One tensor of each storage, and one that needs it.
-  std::unordered_set<const StorageImpl*> storages;
-  std::unordered_set<const StorageImpl*> needed;
+  ska::flat_hash_set<const StorageImpl*> storages;
+  ska::flat_hash_set<const StorageImpl*> needed;
   for (const auto& tensor : tensors_) {
     if (!tensor.was.isGone()) {
       storages.insert(tensor.was.storageImpl());

@@ -52,6 +52,8 @@ class MPSExecutableCache {
   struct Type {
     MPSDataType dtype;
     std::vector<int64_t> shape;
+    // The placeholder has the shape. MPSGraph takes no data of another one.
+    bool is_fixed;
   };
   struct Entry {
     // The reference keeps the address, which is the key, from being used again.

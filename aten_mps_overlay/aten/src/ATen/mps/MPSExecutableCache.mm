@@ -40,6 +40,14 @@ static bool areDistinct(NSArray<MPSGraphTensor*>* tensors) {
   return [NSSet setWithArray:tensors].count == tensors.count;
 }
 
+static std::vector<int64_t> lengthsOf(MPSShape* shape) {
+  std::vector<int64_t> lengths;
+  for (NSNumber* length in shape) {
+    lengths.push_back(length.longLongValue);
+  }
+  return lengths;
+}
+
 // The data of the run in the executable's order if the entry is for feeds of these types. The targets' types follow
 // from them.
 MPSGraphRunStep MPSExecutableCache::stepOf(const Entry& entry, NSDictionary* feeds, NSDictionary* targets) {
@@ -50,15 +58,8 @@ MPSGraphRunStep MPSExecutableCache::stepOf(const Entry& entry, NSDictionary* fee
   for (MPSGraphTensor* tensor in entry.feeds.get()) {
     MPSGraphTensorData* data = feeds[tensor];
     const Type& type = entry.types[inputs.size()];
-    MPSShape* shape = data.shape;
-    if (!data || data.dataType != type.dtype || shape.count != type.shape.size()) {
+    if (!data || data.dataType != type.dtype || (!type.is_fixed && lengthsOf(data.shape) != type.shape)) {
       return {};
-    }
-    const int64_t* expected = type.shape.data();
-    for (NSNumber* length in shape) {
-      if (length.longLongValue != *expected++) {
-        return {};
-      }
     }
     inputs.push_back(data);
   }
@@ -95,10 +96,7 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
   entry.targets = entry.executable.get().targetTensors;
   for (MPSGraphTensor* tensor in entry.feeds.get()) {
     MPSGraphTensorData* data = feeds[tensor];
-    auto& type = entry.types.emplace_back(Type{data.dataType, {}});
-    for (NSNumber* length in data.shape) {
-      type.shape.push_back(length.longLongValue);
-    }
+    entry.types.push_back({data.dataType, lengthsOf(data.shape), [tensor.shape isEqual:data.shape]});
   }
   auto step = stepOf(entry, feeds, targets);
   if (!step.executable.get() || !areDistinct(entry.feeds.get()) || !areDistinct(entry.targets.get())) {
