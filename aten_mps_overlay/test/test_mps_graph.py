@@ -1469,7 +1469,7 @@ class TestLife(GraphTestCase):
             "later": lambda: inputs[0] * 2,
             "view": lambda: x.data[1:].t() * 2,
         }.get(how, lambda: x.data * 2)
-        with torch.no_grad(), torch.mps.graph(graph):
+        with torch.no_grad(), torch.mps.graph(graph, check_input_liveness=False):
             y = block()
         x.fill_(3)
         graph.replay()

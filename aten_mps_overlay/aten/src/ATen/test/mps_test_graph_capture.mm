@@ -124,28 +124,48 @@ TEST_F(MPSGraphCaptureTest, RangeIsNoOperator) {
   graph.captureEnd();
 }
 
-TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperatorsKeepsItsMemory) {
-  Doubling doubling;
-  auto x = full(1);
-  auto between = full(0);
-  auto y = full(0);
-  graph.captureBegin();
-  doubling.run(x, between);
-  doubling.run(between, y);
-  graph.captureEnd();
-  x.fill_(3);
-  x.reset();
-  between.reset();
-  // would lie where those were
-  std::vector<at::Tensor> others;
-  for (int i = 0; i < 20; i++) {
-    others.push_back(full(100));
-  }
-  y.fill_(0);
-  graph.replay();
-  expectFilledWith(y, 12);
-  for (const auto& other : others) {
-    expectFilledWith(other, 100);
+// The operator binds tensors that it is not given.
+static std::function<void()> hidden_work;
+TORCH_LIBRARY(mps_graph_capture_test, library) {
+  library.def("hidden(Tensor given) -> ()", [](const at::Tensor&) { hidden_work(); });
+}
+
+static void runInAnOperator(std::function<void()> work) {
+  hidden_work = std::move(work);
+  static const auto hidden = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("mps_graph_capture_test::hidden", "")
+                                 .typed<void(const at::Tensor&)>();
+  hidden.call(at::Tensor());
+}
+
+TEST_F(MPSGraphCaptureTest, GraphRunKeepsItsMemory) {
+  for (const bool is_in_operator : {false, true}) {
+    Doubling doubling;
+    auto x = full(1);
+    auto between = full(0);
+    auto y = full(0);
+    const auto run = [&] {
+      doubling.run(x, between);
+      doubling.run(between, y);
+    };
+    graph.captureBegin();
+    is_in_operator ? runInAnOperator(run) : run();
+    graph.captureEnd();
+    x.fill_(3);
+    x.reset();
+    between.reset();
+    // would lie where those were
+    std::vector<at::Tensor> others;
+    for (int i = 0; i < 20; i++) {
+      others.push_back(full(100));
+    }
+    y.fill_(0);
+    graph.replay();
+    expectFilledWith(y, 12);
+    for (const auto& other : others) {
+      expectFilledWith(other, 100);
+    }
+    graph.reset();
   }
 }
 
