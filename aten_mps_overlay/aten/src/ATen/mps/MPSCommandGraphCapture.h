@@ -137,7 +137,8 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
     BOUND, // bound outside of operators; from before the block, as GIVEN
   };
   void watchTensor(const TensorBase& tensor);
-  /// The same for one that an operator may bind: the observer sees what operators are given and give.
+  /// The same if no operator binds the tensor. What an operator binds is only kept, since the observer sees what
+  /// operators are given and give.
   void useTensor(const TensorBase& tensor);
   /// Returns true if there are inputs that nameUses() has not named.
   bool watchTensors(c10::ArrayRef<const Tensor*> tensors, Seen seen);
