@@ -96,8 +96,9 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
   entry.targets = entry.executable.get().targetTensors;
   for (MPSGraphTensor* tensor in entry.feeds.get()) {
     MPSGraphTensorData* data = feeds[tensor];
-    const bool is_fixed = [tensor.shape isEqual:data.shape];
-    entry.types.push_back({data.dataType, lengthsOf(data.shape), is_fixed});
+    auto shape = lengthsOf(data.shape);
+    const bool is_fixed = tensor.shape && lengthsOf(tensor.shape) == shape;
+    entry.types.push_back({data.dataType, std::move(shape), is_fixed});
   }
   auto step = stepOf(entry, feeds, targets);
   if (!step.executable.get() || !areDistinct(entry.feeds.get()) || !areDistinct(entry.targets.get())) {
