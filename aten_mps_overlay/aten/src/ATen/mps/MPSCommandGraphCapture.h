@@ -195,7 +195,6 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   void keepBuffer(const void* buffer);
   // with the lock
   void addOrigin(size_t step);
-  MPSCommandGraphInputs::Tensor* findUnmoved(const TensorBase& tensor);
   void watch(const TensorBase& tensor, Seen seen);
   void refuseMove(const MPSCommandGraphInputs::Tensor& tensor);
 

@@ -265,30 +265,29 @@ void MPSCommandGraphCapture::keepBuffer(const void* buffer) {
   recording_->pinned.pin(buffer);
 }
 
-// Null also if the tensor has other memory than before.
-MPSCommandGraphInputs::Tensor* MPSCommandGraphCapture::findUnmoved(const TensorBase& tensor) {
-  auto* known = recording_->inputs.find(tensor.unsafeGetTensorImpl());
-  return known && known->was.isAt(*tensor.storage().unsafeGetStorageImpl()) ? known : nullptr;
+// True if the tensor is known and has the memory that it had, which is kept already.
+static bool isUnmoved(const MPSCommandGraphInputs::Tensor* known, const TensorBase& tensor) {
+  return known && known->was.isAt(*tensor.storage().unsafeGetStorageImpl());
 }
 
 void MPSCommandGraphCapture::watch(const TensorBase& tensor, Seen seen) {
-  if (auto* unmoved = findUnmoved(tensor)) {
-    unmoved->has_gradients |= c10::GradMode::is_enabled();
-    return; // its memory is kept already
+  auto& inputs = recording_->inputs;
+  auto* known = inputs.find(tensor.unsafeGetTensorImpl());
+  if (isUnmoved(known, tensor)) {
+    known->has_gradients |= c10::GradMode::is_enabled();
+    return;
   }
   const void* data = tensor.storage().data();
   if (!data && tensor.key_set().has(c10::DispatchKey::Python)) {
     return; // operators are given the tensors that it wraps
   }
   using Kind = MPSCommandGraphInputs::Kind;
-  auto& inputs = recording_->inputs;
   const uint64_t allocated_in = data ? getIMPSAllocator()->captureOf(data) : 0;
   // A tensor without memory belongs to the block if it was first seen as a result.
   const bool is_of_block = data ? allocated_in == number_ : seen == Seen::RETURNED;
   if (data && !is_of_block) {
     recording_->pinned.pin(data);
   }
-  auto* known = inputs.find(tensor.unsafeGetTensorImpl());
   if (known) {
     refuseMove(*known);
     known->was = MPSUsedTensor(tensor);
@@ -312,7 +311,7 @@ void MPSCommandGraphCapture::useTensor(const TensorBase& tensor) {
   std::lock_guard lock(mutex_);
   if (!MPSSubmission::isInOperator()) {
     watch(tensor, Seen::BOUND);
-  } else if (!findUnmoved(tensor)) {
+  } else if (!isUnmoved(recording_->inputs.find(tensor.unsafeGetTensorImpl()), tensor)) {
     recording_->pinned.pin(tensor.storage().data());
   }
 }
