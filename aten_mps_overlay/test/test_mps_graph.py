@@ -362,12 +362,17 @@ class TestValues(GraphTestCase):
         expected = host + 1
         graph.replay()
         self.assertEqual(y.cpu(), expected)
+        keeping = torch.mps.MPSGraph()
+        with torch.mps.graph(keeping, check_input_liveness=False):
+            y = x.copy_(host) + 1
         del host
         gc.collect()
         torch.full((1024,), 7.0)
         x.zero_()
-        graph.replay()
+        keeping.replay()
         self.assertEqual(y.cpu(), expected)
+        with self.assertRaisesRegex(RuntimeError, "is gone"):
+            graph.replay()
 
     @parametrize("how", ["dtype", "transposed", "expanded", "gaps", "into_view"])
     def test_converted_host_source_is_converted_again(self, how):

@@ -311,6 +311,14 @@ class TestAhead(GraphTestCase):
             ), self.assertRaisesRegex(ValueError, message):
                 torch.mps.MPSGraph()
 
+    def test_variable_that_is_no_number(self):
+        with unittest.mock.patch.dict(
+            os.environ, PYTORCH_MPS_GRAPH_ENCODE_AHEAD="yes"
+        ), self.assertRaisesRegex(
+            ValueError, "ENCODE_AHEAD must be 0 to 16, but is 'yes'"
+        ):
+            torch.mps.MPSGraph()
+
     def test_exit_while_it_is_encoded(self):
         for _ in range(3):
             self.assertEqual(run_python(PREPARE + "graphs[0].replay()")[::2], (0, ""))

@@ -929,6 +929,22 @@ class TestMemory(CompileTestCase):
 
 
 class TestTraining(CompileTestCase):
+    def test_number_that_varies(self):
+        """Such as the weight of a loss, which changes in each step."""
+        layers = [nn.Linear(4, 4).to("mps")]
+        layers.append(copy.deepcopy(layers[0]))
+        compiled = torch.compile(lambda x, s: layers[0](x) * s, backend="mpsgraphs")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            for i in range(5):
+                x = new(2, 4)
+                results = compiled(x, 0.5 + i), layers[1](x) * (0.5 + i)
+                self.assertEqual(*results, **EXACT)
+                for result in results:
+                    result.square().sum().backward()
+                self.assertEqual(layers[0].weight.grad, layers[1].weight.grad, **EXACT)
+        self.assertGreater(sum(r["replays"] for r in reports()), 3)
+
     def models(self, *layers):
         eager = nn.Sequential(*layers).to("mps")
         model = copy.deepcopy(eager)

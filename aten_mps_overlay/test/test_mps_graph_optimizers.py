@@ -6,6 +6,8 @@ the capture."""
 import copy
 import unittest
 
+import numpy as np
+
 import torch
 from torch.testing._internal.common_optimizers import optim_db
 from torch.testing._internal.common_utils import (
@@ -222,6 +224,67 @@ class TestOptimizers(TestCase):
             ):
                 graph.replay()
         del kept
+
+    @parametrize("is_kept", [False, True])
+    def test_optimizer_that_is_gone(self, is_kept):
+        """The program goes on with a new one, whose step is another."""
+        weight = torch.nn.Parameter(torch.ones(4, device="mps"))
+        weight.grad = torch.ones(4, device="mps")
+        optimizer = torch.optim.Adam([weight], lr=0.1, capturable=True)
+        optimizer.step()
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            optimizer.step()
+        if is_kept:
+            graph.retain_object(optimizer)
+            twin = copy.deepcopy(optimizer)
+            copied = twin.param_groups[0]["params"][0]
+        optimizer = torch.optim.Adam([weight], lr=0.001, capturable=True)
+        if not is_kept:
+            with self.assertRaisesRegex(RuntimeError, "optimizer .* is gone"):
+                graph.replay()
+            return
+        weight.grad.fill_(-2)
+        copied.grad = weight.grad.clone()
+        graph.replay()
+        twin.step()
+        self.assertEqual(weight.cpu(), copied.cpu(), **EXACT)
+
+    @parametrize("change", ["parameters", "first_gradient"])
+    def test_other_parameters(self, change):
+        weights = [torch.nn.Parameter(torch.ones(4, device="mps")) for _ in range(2)]
+        optimizer = torch.optim.SGD(weights[:1], lr=0.1)
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            y = x * 2
+            if change == "parameters":
+                (weights[0] * x).sum().backward()
+            optimizer.step()
+        if change == "parameters":
+            optimizer.param_groups[0]["params"] = weights[1:]
+        else:
+            weights[0].grad = torch.ones(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "got other parameters|the .grad of"):
+            graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 2.0))
+
+    def test_numbers_that_mean_the_same(self):
+        weight = torch.nn.Parameter(torch.ones(4, device="mps"))
+        weight.grad = torch.ones(4, device="mps")
+        optimizer = torch.optim.SGD([weight], lr=0.5)
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1.0)
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            optimizer.step()
+        group = optimizer.param_groups[0]
+        group.update(lr=np.float64(0.5), initial_lr=3.0)
+        weight.grad.fill_(2)
+        graph.replay()
+        self.assertEqual(weight.cpu(), torch.full((4,), -0.5))
+        group["lr"] = np.float64(0.25)
+        with self.assertRaisesRegex(RuntimeError, r"\['lr'\] of SGD was 0.5"):
+            graph.replay()
 
     def test_parameters_on_the_cpu(self):
         """They are none of the graph's business."""

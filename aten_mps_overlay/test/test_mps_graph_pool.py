@@ -35,6 +35,20 @@ class Peak(TorchDispatchMode):
 
 
 class TestPool(GraphTestCase):
+    def test_result_that_another_graph_used(self):
+        """It stays a result of the first graph when the other one is gone."""
+        x = torch.zeros(8, device="mps")
+        first, result = captured(lambda: x + 1)
+        other, _ = captured(lambda: result * 2)
+        del other, _
+        gc.collect()
+        last, y = captured(lambda: result * 3)
+        del result
+        x.fill_(4)
+        first.replay()
+        last.replay()
+        self.assertEqual(y.cpu(), torch.full((8,), 15.0))
+
     @parametrize("training", [False, True])
     def test_transformer(self, training):
         """No more than eager's peak and the outputs, and all of it comes back."""

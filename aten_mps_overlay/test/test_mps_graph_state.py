@@ -288,6 +288,36 @@ class TestMetadata(TestCase):
         graph.replay()
         self.assertEqual(y, torch.full((2, 3), 6.0))
 
+    @parametrize("change", ["resize_", "unsqueeze_", "as_strided_"])
+    def test_empty_tensor_that_the_block_filled(self, change):
+        """The block gave it its memory, but its shape is the program's."""
+        x, result = numbers(4).to(DEVICE), torch.empty(0, device=DEVICE)
+        graph, _ = captured(lambda: torch.add(x, 1, out=result))
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(result, torch.full((4,), 4.0))
+        arguments = {"resize_": (0,), "unsqueeze_": (0,), "as_strided_": ((2,), (1,))}
+        getattr(result, change)(*arguments[change])
+        with self.assertRaisesRegex(RuntimeError, r"shape \[4\].*now has shape"):
+            graph.replay()
+
+    def test_tensor_that_an_operator_has(self):
+        """It existed before the block, although no operator was given it."""
+        library = torch.library.Library("mps_graph_state_test", "FRAGMENT")
+        self.addCleanup(library._destroy)
+        library.define("weight(Tensor x) -> Tensor")
+        weight = numbers(4, 4).to(DEVICE)
+        library.impl("weight", lambda x: weight, "CompositeExplicitAutograd")
+        x = numbers(2, 4).to(DEVICE)
+        operator = torch.ops.mps_graph_state_test.weight
+        graph, y = captured(lambda: x @ operator(x))
+        weight.mul_(3)
+        graph.replay()
+        self.assertEqual(y, x @ weight)
+        weight.t_()
+        with self.assertRaisesRegex(RuntimeError, r"strides \[1, 4\] instead of"):
+            graph.replay()
+
     def test_graph_of_views(self):
         x = numbers(4).to(DEVICE)
         graph, y = captured(lambda: x.view(2, 2))
@@ -383,6 +413,41 @@ class TestHostInputs(TestCase):
                 RuntimeError, "CPU tensor of shape .*capture again"
             ):
                 graph.replay()
+
+    @parametrize("use", [*READS, *COPIES])
+    @parametrize("check", [False, True])
+    def test_replaced_tensor(self, use, check):
+        block = {**READS, **COPIES}[use]
+        x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph, check_input_liveness=check):
+            y = block(x, s)
+        wanted = y.clone()
+        s = torch.tensor(3.0)
+        self.assertNotEqual(block(x, s), wanted)
+        y.zero_()
+        if check:
+            with self.assertRaisesRegex(RuntimeError, "CPU tensor .* is gone"):
+                graph.replay()
+        else:
+            graph.replay()
+            self.assertEqual(y, wanted)
+
+    def test_long_computation(self):
+        """Costs what it holds: each step reads the one before it twice."""
+        x, s = numbers(4).to(DEVICE), torch.tensor(1.0)
+
+        def block():
+            y = x * 2
+            c = s + 0
+            for _ in range(60):
+                c = c + c
+            return y
+
+        graph, y = captured(block)
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 6.0))
 
     def test_other_element(self):
         """Only what was read counts."""

@@ -116,7 +116,7 @@ class TestGraphedCallables(TestCase):
 
     def test_other_arguments_run_eagerly(self):
         """As the last batch of an epoch, with one warning for all."""
-        layer = nn.Linear(4, 3).to("mps")
+        layer = nn.Linear(4, 3).to("mps").requires_grad_(False)
         graphed = torch.mps.make_graphed_callables(lambda x: layer(x), (new(5, 4),))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -132,7 +132,7 @@ class TestGraphedCallables(TestCase):
 
     def test_transforms_run_eagerly(self):
         """Of torch.func, and forward-mode AD."""
-        layer = nn.Linear(4, 3).to("mps")
+        layer = nn.Linear(4, 3).to("mps").requires_grad_(False)
         graphed = torch.mps.make_graphed_callables(
             lambda x: layer(x).exp(), (new(4, requires_grad=True),)
         )

@@ -12,6 +12,7 @@ from test_mps_graph import captured, EXACT, GraphTestCase
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from torch.optim.swa_utils import AveragedModel
 from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
@@ -42,6 +43,20 @@ class Heads(nn.Module):
     def forward(self, x):
         x = self.trunk(x).tanh()
         return self.a(x), self.b(x)
+
+
+class Attributes(nn.Module):
+    """Like modules of programs, which have more than parameters and buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.scale, self.is_merged, self.function = 2.0, False, torch.tanh
+        self.mask = torch.ones(3, device="mps")
+
+    def forward(self, x):
+        x = self.function(self.linear(x)) * self.mask
+        return x if self.is_merged else x * self.scale
 
 
 class OrderTestCase(GraphTestCase):
@@ -129,6 +144,57 @@ class TestModules(OrderTestCase):
         told = [w for w in caught if "runs eagerly" in str(w.message)]
         self.assertEqual(len(told), 0 if kind == "frozen norm" else 1)
 
+    ATTRIBUTES = {"scale": 3.0, "is_merged": True, "function": torch.exp, "mask": None}
+
+    @parametrize("name", sorted(ATTRIBUTES))
+    def test_changed_attribute(self, name):
+        pair = self.make_pair(Attributes().to("mps"))
+        with self.assert_replays(pair[0], 1):
+            self.assert_same(pair)
+        value = self.ATTRIBUTES[name]
+        for module in pair:
+            setattr(module, name, new(3) if value is None else value)
+        pair[1].mask = pair[0].mask
+        with self.assertWarnsRegex(UserWarning, "Attributes runs eagerly: one of"):
+            self.assert_same(pair)
+
+    def test_tensor_that_is_no_argument(self):
+        tensors = [torch.ones(4, device="mps")]
+        graphed = torch.mps.make_graphed_callables(lambda x: x * tensors[0], (new(4),))
+        x = new(4)
+        tensors[0].fill_(3)
+        self.assertEqual(graphed(x), x * 3, **EXACT)
+        tensors[0] = torch.full((4,), 5.0, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "is gone"):
+            graphed(x)
+
+    def test_leaf_that_is_no_argument(self):
+        """Autograd would give it a gradient."""
+        layer, x = nn.Linear(4, 3).to("mps"), new(5, 4)
+        graphed = torch.mps.make_graphed_callables(lambda x: layer(x), (new(5, 4),))
+        with torch.no_grad():
+            self.assertEqual(graphed(x), layer(x), **EXACT)
+        self.assertEqual(graphed._state.forward_graph.stats()["replays"], 1)
+        with self.assertWarnsRegex(UserWarning, "runs eagerly: it uses a tensor"):
+            graphed(x).sum().backward()
+        self.assertEqual(layer.bias.grad, torch.full((3,), 5.0, device="mps"), **EXACT)
+
+    def test_setting_of_attention(self):
+        query = new(1, 2, 64, 32, dtype=torch.half) * 3
+        attend = functools.partial(F.scaled_dot_product_attention, dropout_p=1e-7)
+
+        def function(q):
+            return attend(q, q, q)
+
+        graphed = torch.mps.make_graphed_callables(function, (query,))
+        setting = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+        try:
+            for allowed in (setting, not setting):
+                torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)
+                self.assertEqual(graphed(query), function(query), **EXACT)
+        finally:
+            torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(setting)
+
     def test_unfrozen_parameter(self):
         module = make_net()
         module[0].weight.requires_grad_(False)
@@ -189,7 +255,8 @@ class TestLiveResults(OrderTestCase):
         pair = self.make_pair()
         static = new(5, 4)
         outer = torch.mps.MPSGraph()
-        with torch.no_grad(), torch.mps.graph(outer):
+        with torch.no_grad(), torch.mps.graph(outer), warnings.catch_warnings():
+            warnings.simplefilter("error")
             y = pair[0](static)
         with torch.no_grad():
             self.assertEqual(y, pair[1](static), **EXACT)
@@ -387,6 +454,48 @@ class TestAliases(OrderTestCase):
             results = [f(x, t) for f, t in zip((graphed, function), totals)]
             self.assertEqual(*results, **EXACT)
             self.assertEqual(*totals, **EXACT)
+
+    @parametrize("kind", ["same", "partly", "apart"])
+    def test_arguments_in_one_memory(self, kind):
+        """What one argument gets is written to the other, too, if they overlap."""
+
+        def function(a, b):
+            a.add_(1)
+            return a * b
+
+        graphed = torch.mps.make_graphed_callables(function, (new(4), new(4)))
+        pairs = [torch.ones(8, device="mps") for _ in range(2)]
+        offset = {"same": 0, "partly": 2, "apart": 4}[kind]
+        results = [
+            f(t[:4], t[offset : offset + 4]) for f, t in zip((graphed, function), pairs)
+        ]
+        self.assertEqual(*results, **EXACT)
+        self.assertEqual(*pairs, **EXACT)
+        replays = graphed._state.forward_graph.stats()["replays"]
+        self.assertEqual(replays, kind == "apart")
+
+    def test_argument_that_is_a_written_buffer(self):
+        class Sum(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("total", torch.zeros(4, device="mps"))
+
+            def forward(self, x):
+                self.total.mul_(0.5).add_(1)
+                return self.total + x
+
+        module = Sum()
+        reference = copy.deepcopy(module)
+        torch.mps.make_graphed_callables(module, (new(4),))
+        results = [m(m.total) for m in (module, reference)]
+        self.assertEqual(*results, **EXACT)
+
+    def test_empty_argument_and_result(self):
+        graphed = torch.mps.make_graphed_callables(
+            lambda x, y: (x * 2, y * 2), (new(4), new(0))
+        )
+        x = new(4)
+        self.assertEqual(graphed(x, new(0)), (x * 2, new(0)), **EXACT)
 
     @parametrize("flag", ["conj", "neg", "transposed"])
     def test_view_of_the_static_input(self, flag):

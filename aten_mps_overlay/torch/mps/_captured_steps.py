@@ -1,5 +1,6 @@
 r"""Steps of optimizers in captures: a replay repeats one with the numbers that the optimizer had then."""
 
+import operator
 import weakref
 from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple, TYPE_CHECKING
 
@@ -34,7 +35,7 @@ class OptimizerStep:
     def __init__(self, optimizer: "Optimizer") -> None:
         self.optimizer = weakref.ref(optimizer)
         self.numbers = [_numbers_of(group) for group in optimizer.param_groups]
-        self.counts = [len(group["params"]) for group in optimizer.param_groups]
+        self.parameters = list(_parameters_of(optimizer))
         self.state = optimizer.state
         self.state_size = 0
         self.gradients = _gradients_of(optimizer)
@@ -62,20 +63,26 @@ class OptimizerStep:
         """Raise if the next step of eager would read other numbers than the captured one."""
         optimizer = self.optimizer()
         if optimizer is None:
-            return
+            raise RuntimeError(
+                "torch.mps graph replay: the optimizer of a captured step is gone: the program dropped it or replaced it by "
+                "a new one, and a replay would do the step of the old one. Capture again. If that is meant, keep the old "
+                "one with Graph.retain_object()."
+            )
         name = type(optimizer).__name__
         if optimizer.state is not self.state or len(self.state) != self.state_size:
             raise RuntimeError(
                 f"torch.mps graph replay: the state of {name} was replaced or cleared after the capture, as "
                 "load_state_dict() does, and a replay would update the old one. Capture again."
             )
-        counts = [len(group["params"]) for group in optimizer.param_groups]
-        if counts != self.counts:
+        parameters = list(_parameters_of(optimizer))
+        if len(parameters) != len(self.parameters) or not all(
+            map(operator.is_, parameters, self.parameters)
+        ):
             raise RuntimeError(
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for parameter, gradient in zip(_parameters_of(optimizer), self.gradients):
+        for parameter, gradient in zip(parameters, self.gradients):
             now = parameter.grad
             if now is not gradient and _place_of(now) != _place_of(gradient):
                 raise RuntimeError(
@@ -112,9 +119,10 @@ def _parameters_of(optimizer: "Optimizer") -> Iterator[torch.Tensor]:
 
 
 def _gradients_of(optimizer: "Optimizer") -> List[Optional[torch.Tensor]]:
-    """The gradients, if one of them is from before the block. The graph keeps their memory, and notices a move."""
+    """The gradients, unless the block made them. The graph keeps their memory, and notices a move."""
     gradients = [p.grad for p in _parameters_of(optimizer)]
-    if all(g is None or torch._C._mps_isAllocatedInCapture(g) for g in gradients):
+    given = [g for g in gradients if g is not None]
+    if given and all(map(torch._C._mps_isAllocatedInCapture, given)):
         return []
     return gradients
 
@@ -127,7 +135,8 @@ def _place_of(gradient: Optional[torch.Tensor]) -> Any:
 
 
 def _numbers_of(group: Dict[str, Any]) -> Dict[str, Any]:
-    return {key: value for key, value in group.items() if key != "params"}
+    # schedulers alone read the initial_lr
+    return {k: v for k, v in group.items() if k not in ("params", "initial_lr")}
 
 
 def _entries_of(
@@ -151,4 +160,5 @@ def _is_same(now: Any, before: Any) -> bool:
         return True
     if isinstance(now, torch.Tensor) or isinstance(before, torch.Tensor):
         return False
-    return type(now) is type(before) and bool(now == before)
+    are_numbers = isinstance(now, (int, float)) and isinstance(before, (int, float))
+    return (are_numbers or type(now) is type(before)) and bool(now == before)

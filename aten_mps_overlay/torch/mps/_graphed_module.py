@@ -84,11 +84,9 @@ def state_of(module: torch.nn.Module) -> Tuple[Any, ...]:
     entries = [entry(getattr(_nn_module, "_global" + h), (), True) for h in _HOOKS]
     for m in module.modules():
         attributes = vars(m)
-        names = ["training", "forward"]
-        if type(m).__module__.startswith("torch.nn."):
-            # numbers such as the probability of a dropout
-            names += [k for k, v in attributes.items() if type(v) in (int, float)]
-        entries.append(entry(attributes, names, False))
+        # such as modes, and the probability of a dropout
+        names = {"forward": None, **{k: None for k in attributes if k[0] != "_"}}
+        entries.append(entry(attributes, list(names), False))
         entries += [entry(attributes[c], list(attributes[c]), True) for c in _CONTENTS]
         if m is not module:  # whose own hooks are called
             entries += [entry(attributes[hooks], (), True) for hooks in _HOOKS]

@@ -94,6 +94,8 @@ class _Graphed:
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
         self.grad_inputs: List[Optional[torch.Tensor]] = []
+        # that autograd would give gradients, and a replay would not
+        self.has_other_leaves = False
         self.was_told = False
 
     # Capture
@@ -150,6 +152,8 @@ class _Graphed:
         self.grad_outputs = [
             torch.zeros_like(o) if o.requires_grad else None for o in self.outputs
         ]
+        surface = {id(t) for t in self.surface}
+        self.has_other_leaves = any(_leaves_of(o) - surface for o in self.outputs)
 
     def needs_backward(self) -> bool:
         return any(t.requires_grad for t in self.surface) and any(
@@ -168,22 +172,24 @@ class _Graphed:
             mps_graph,
             pool=self.pool.handle,
             freeze_host_reads=self.options.freeze_host_reads,
-            check_input_liveness=False,  # The callable compares its parameters and buffers itself.
         )
 
     def capture_forward(self) -> None:
-        versions = torch._C._mps_versionsOf(self.inputs)
+        used = [*self.inputs, *self.parameters, *self.buffers]
+        versions = torch._C._mps_versionsOf(used)
         with self.capture(self.forward_graph):
             outputs = self.run()
         self.set_outputs(outputs)
         self.check_left_behind()
-        self.written = [
-            i
-            for i, version in enumerate(torch._C._mps_versionsOf(self.inputs))
-            if version != versions[i]
-        ]
+        versions_now = torch._C._mps_versionsOf(used)
+        written = [i for i, v in enumerate(versions_now) if v != versions[i]]
+        count = len(self.inputs)
+        self.written = [i for i in written if i < count]
+        self.written_state = [used[i] for i in written if i >= count]
         for output in self.outputs:
-            is_of_argument = any(_memory(output) == _memory(t) for t in self.inputs)
+            is_of_argument = output.numel() > 0 and any(
+                _memory(output) == _memory(t) for t in self.inputs
+            )
             if is_of_argument or self.forward_graph._keeps(output):
                 raise RuntimeError(
                     f"make_graphed_callables: the callable returns {describe(output)}, which is a view of an argument "
@@ -262,6 +268,11 @@ class _Graphed:
                 "the number, nesting, shapes or dtypes of its arguments differ from those of sample_args",
                 *given,
             )
+        if self.overlaps_written(flat):
+            return self.run_eagerly(
+                "an argument shares memory with another one, a parameter or a buffer that it writes to",
+                *given,
+            )
         if not torch.is_grad_enabled():
             outputs = self.replay(flat, relations)
         elif self.backward_graph is not None:
@@ -277,6 +288,14 @@ class _Graphed:
                 results[k] = (*flat, *self.parameters, *self.buffers)[i]
             outputs = results
         return pytree.tree_unflatten(outputs, self.out_spec)
+
+    def overlaps_written(self, args: Sequence[torch.Tensor]) -> bool:
+        """Tells whether a write would change another argument, which has separate memory in a replay."""
+        return any(
+            i != j and _overlap(args[i], args[j])
+            for i in self.written
+            for j in range(len(args))
+        ) or any(_overlap(state, arg) for state in self.written_state for arg in args)
 
     def run_eagerly(self, why: str, args: Any, kwargs: Any) -> Any:
         """Tells why, once, if there is something to tell."""
@@ -302,9 +321,11 @@ class _Graphed:
             if module.training != self.training:
                 return ""
             if not torch._C._mps_areUnchanged(self.module_state):
-                return "one of its parameters, buffers, submodules, modes, hooks or numeric attributes changed after the capture"
+                return "one of its parameters, buffers, submodules, hooks or public attributes changed after the capture"
             if self.frozen and torch._C._mps_requireGradients(self.frozen):
                 return "a parameter that was frozen in the capture requires gradients"
+        if self.has_other_leaves and torch.is_grad_enabled():
+            return "it uses a tensor that requires gradients and is neither an argument nor a parameter"
         if torch._C._mps_autocast() != self.autocast:
             return "autocast is not set as in the capture"
         if torch._C._mps_flags() != self.flags:
@@ -443,7 +464,7 @@ def make_graphed_callables(
     ordinary backward pass. For a module, this replaces its ``forward`` and returns the module. The
     module replays as long as it is unchanged. It runs eagerly in the other training mode
     (:meth:`torch.nn.Module.train`). It also runs eagerly, with one warning, if parameters, buffers,
-    submodules or their modes or hooks changed, if a parameter was unfrozen, or if autocast has other
+    submodules or their public attributes or hooks changed, if a parameter was unfrozen, or if autocast has other
     settings. A ``deepcopy`` of the module runs eagerly. Inside another capture, a call is
     recorded operator by operator.
 
@@ -565,6 +586,20 @@ class _unchanged:
 
 def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    def end_of(tensor: torch.Tensor) -> int:
+        last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+        return tensor.storage_offset() * tensor.itemsize + (last + 1) * tensor.itemsize
+
+    return (
+        _memory(one) == _memory(other)
+        and one.numel() > 0
+        and other.numel() > 0
+        and one.storage_offset() * one.itemsize < end_of(other)
+        and other.storage_offset() * other.itemsize < end_of(one)
+    )
 
 
 def _is_of_autograd(tensor: torch.Tensor) -> bool:

@@ -146,7 +146,13 @@ class MPSGraph(torch._C._MPSGraph):
         _check_type("keep_graph", keep_graph, bool)
         _check_type("encode_ahead", encode_ahead, int, type(None))
         if encode_ahead is None:
-            encode_ahead = int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
+            value = os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0")
+            try:
+                encode_ahead = int(value)
+            except ValueError:
+                raise ValueError(
+                    f"PYTORCH_MPS_GRAPH_ENCODE_AHEAD must be 0 to {_MOST_AHEAD}, but is {value!r}"
+                ) from None
         if not 0 <= encode_ahead <= _MOST_AHEAD:
             raise ValueError(
                 f"encode_ahead must be 0 to {_MOST_AHEAD}, but is {encode_ahead}"
@@ -185,7 +191,7 @@ class MPSGraph(torch._C._MPSGraph):
             capture_error_mode (str): ``"global"``, ``"thread_local"``, ``"relaxed"`` or ``"default"``,
                 as in CUDA. All mean the same here, because work of other threads never disturbs a
                 capture.
-            check_input_liveness (bool): With True, a replay raises if the program no longer has an MPS
+            check_input_liveness (bool): With True, a replay raises if the program no longer has a
                 tensor that the block used and that existed before the capture: it was replaced, or
                 cannot get new values. Memory that other graphs allocated is left out. With False, a
                 replay uses the last values of such a tensor.
@@ -220,6 +226,8 @@ class MPSGraph(torch._C._MPSGraph):
                 replay can't repeat. The graph is then empty.
         """
         super().capture_end()
+        # The block made the others, and would make them again.
+        self._steps = [step for step in self._steps if step.optimizer() is not None]
         self._run_hooks("capture_end")
         if not self._keep_graph:
             self._run_hooks("instantiate")

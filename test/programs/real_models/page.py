@@ -123,7 +123,7 @@ def _count(rows: list[Row], mode: str, outcome: str) -> int:
 def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
     said = (
-        f"{len(names)} architectures, {len(rows)} runs. {_count(rows, 'eager', 'fails')} runs fail without a capture, too. "
+        f"{len(names)} architectures, {len(rows)} runs. {_count(rows, 'eager', 'fails')} runs fail in eager mode and are left out. "
         f"Simulator on {platform.system()} {platform.machine()}, torch {torch.__version__}, {datetime.date.today()}.\n\n"
     )
     counts = (

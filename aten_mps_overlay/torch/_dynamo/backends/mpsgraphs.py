@@ -1,6 +1,7 @@
 """The backend "mpsgraphs" of torch.compile: AOTAutograd's graphs run as captured graphs of the MPS device."""
 
 import os
+import traceback
 import warnings
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 from torch._functorch._aot_autograd.subclass_utils import requires_subclass_dispatch
+from torch._functorch.partitioners import default_partition
 from torch._guards import CompileContext, TracingContext
 from torch._prims_common import (
     compute_elementwise_output_strides,
@@ -282,9 +284,19 @@ def _eager_operators() -> Iterator[None]:
             op._dispatch_cache.clear()
 
 
+def _partition(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
+    """The default one expects metadata that Dynamo's nodes for a Python number that varies lack."""
+    for node in joint.graph.nodes:
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            node.meta.setdefault("tensor_meta", None)
+    return default_partition(joint, inputs, **options)
+
+
 def _aot_autograd(**compilers: Any) -> Callable[..., Any]:
     """AOTAutograd, with the operators that eager runs."""
-    with_decompositions = aot_autograd(decompositions=_decompositions(), **compilers)
+    with_decompositions = aot_autograd(
+        decompositions=_decompositions(), partition_fn=_partition, **compilers
+    )
 
     def traced(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         with _eager_operators():
@@ -381,7 +393,9 @@ def mpsgraphs(
         raise
     except Exception as error:
         # what eager runs must not raise, for whatever AOTAutograd can't trace
-        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = str(error).strip() or f"at {where.filename}:{where.lineno}"
+        reason = f"{type(error).__name__}: {text.splitlines()[0]}"
         warnings.warn(
             f"torch.compile(backend='mpsgraphs'): {name} runs eagerly, since AOTAutograd can't trace it: {reason}"
         )

@@ -139,6 +139,7 @@ int64_t flags() {
         context.userEnabledFlashSDP(),
         context.userEnabledMemEfficientSDP(),
         context.userEnabledMathSDP(),
+        context.allowFP16BF16ReductionMathSDP(),
         at::mps::isCurrentStreamCapturing()}) {
     all = (all << 1) | static_cast<int64_t>(flag);
   }

@@ -60,8 +60,9 @@
 // is kept by the stream and raised by the next call that waits.
 //
 // Locks, in the order in which a thread may take them: the graph's, the
-// stream's queue, that of the active capture, the allocator's, the capture's
-// own. None is held while Python runs.
+// stream's queue, that of the active capture, the capture's own, the
+// allocator's. Only the graph's may be held while Python runs, and no thread
+// waits for it with the interpreter's lock.
 
 namespace at::mps {
 

@@ -152,16 +152,18 @@ void MPSCommandGraph::replay() {
 }
 
 std::shared_ptr<const MPSCommandGraphReplay> MPSCommandGraph::tryCheck() const {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || capture_ || !replay_) {
-    return nullptr;
+  std::shared_ptr<const MPSCommandGraphReplay> made;
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && !capture_) {
+    made = replay_;
   }
   try {
-    replay_->check();
+    if (made) {
+      made->check();
+    }
   } catch (const std::exception&) {
     return nullptr;
   }
-  return replay_;
+  return made;
 }
 
 void MPSCommandGraph::submit(std::shared_ptr<const MPSCommandGraphReplay> replay) {

@@ -291,10 +291,14 @@ void MPSCommandGraphCapture::watch(const TensorBase& tensor, Seen seen) {
   if (known) {
     refuseMove(*known);
     known->was = MPSUsedTensor(tensor);
-    known->kind = is_of_block ? Kind::RESULT : Kind::VIEW;
+    if (known->kind != Kind::INPUT) { // Such a one had no memory.
+      known->kind = is_of_block ? Kind::RESULT : Kind::VIEW;
+    }
   } else {
-    const Kind kind = is_of_block ? Kind::RESULT : seen == Seen::RETURNED ? Kind::VIEW : Kind::INPUT;
-    const bool needs_name = kind == Kind::RESULT ? names_results_ : seen == Seen::GIVEN && kind == Kind::INPUT;
+    // An operator may return a tensor that existed before the block and that it was not given.
+    const bool is_view = seen == Seen::RETURNED && inputs.hasStorage(tensor.storage().unsafeGetStorageImpl());
+    const Kind kind = is_of_block ? Kind::RESULT : is_view ? Kind::VIEW : Kind::INPUT;
+    const bool needs_name = kind == Kind::RESULT ? names_results_ : seen != Seen::BOUND && kind == Kind::INPUT;
     known = &inputs.add(tensor, kind, needs_name);
   }
   known->is_counted = is_of_block || recording_->pinned.contains(data);
@@ -545,6 +549,7 @@ std::shared_ptr<const MPSCommandGraphRecording> MPSCommandGraphCapture::finish(b
   recording->gradients.add(inputs);
   inputs.finish(check_input_liveness_, ignores_requires_grad);
   recording->host_inputs = host_computations_.takeInputs();
+  recording->host_inputs.check_liveness = check_input_liveness_;
   @autoreleasepool {
     keepConstants(*recording, getCurrentMPSStream()->device());
     recording->executables = executablesOf(*recording);

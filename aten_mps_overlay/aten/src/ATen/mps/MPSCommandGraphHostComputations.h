@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace at::mps {
@@ -105,7 +106,7 @@ class MPSHostComputations {
     // existed before the block, which writes to it
     bool is_written = false;
     // what existed before the block that it was computed from
-    std::vector<const StorageImpl*> roots;
+    std::unordered_set<const StorageImpl*> roots;
   };
 
   // A tensor that an operator was given, and that existed before the block.

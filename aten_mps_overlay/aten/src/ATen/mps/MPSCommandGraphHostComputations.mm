@@ -141,9 +141,9 @@ std::string MPSHostComputations::whyRead(const Known& known, bool is_condition) 
 std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_condition) {
   auto& known = add(use.storage, Origin::OUTSIDE);
   const auto* own = use.storage._unsafe_get_target();
-  std::vector<const StorageImpl*> roots = known.roots;
+  auto roots = known.roots;
   if (known.origin == Origin::OUTSIDE || known.is_written) {
-    roots.push_back(own);
+    roots.insert(own);
   }
   for (const auto* root : roots) {
     auto& source = known_.at(root);
@@ -157,7 +157,7 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
   }
   for (auto& [tensor, given] : given_) {
     const auto* storage = given.record.storageImpl();
-    const bool is_root = std::find(roots.begin(), roots.end(), storage) != roots.end();
+    const bool is_root = roots.count(storage) > 0;
     given.is_read |= is_root && (storage != own || tensor == use.tensor._unsafe_get_target());
   }
   return "";
@@ -332,7 +332,7 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
     }
     for (const auto& root : change.roots) {
       add(root, Origin::OUTSIDE);
-      known.roots.push_back(root._unsafe_get_target());
+      known.roots.insert(root._unsafe_get_target());
     }
   }
   return problem;

@@ -77,6 +77,9 @@ class MPSHostNumber {
 
   /// True if it holds other values now. False if it is gone.
   bool isChanged() const;
+  const MPSUsedTensor& tensor() const {
+    return was_;
+  }
   std::string describe() const;
 
  private:
@@ -92,6 +95,8 @@ struct MPSHostInputs {
   std::vector<MPSUsedTensor> source_storages;
   // The block read them on the host.
   std::vector<MPSHostNumber> numbers;
+  // A replay raises, too, if the program has dropped one.
+  bool check_liveness = false;
 
   /// Raises if one is not what it was.
   void check() const;

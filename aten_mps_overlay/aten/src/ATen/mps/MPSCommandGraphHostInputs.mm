@@ -153,13 +153,18 @@ void MPSHostInputs::check() const {
                 ", and a replay would copy from the old memory. Write new values in place (copy_(), fill_(), ...), or "
                 "capture again.");
   };
+  const auto check_living = [&](const MPSUsedTensor& tensor) {
+    TORCH_CHECK(!check_liveness || !tensor.isGone() || !isLeftToGraphs(tensor), tensor.describeLoss());
+  };
   for (const auto& source : sources) {
+    check_living(source);
     check_source(source, source.isChanged());
   }
   for (const auto& source : source_storages) {
     check_source(source, isLeftToGraphs(source));
   }
   for (const auto& number : numbers) {
+    check_living(number.tensor());
     TORCH_CHECK(!number.isChanged(),
                 "torch.mps graph replay: ",
                 number.describe(),

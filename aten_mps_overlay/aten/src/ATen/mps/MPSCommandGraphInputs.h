@@ -9,9 +9,9 @@
 #include <c10/util/DimVector.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +84,8 @@ class MPSUsedTensor {
   std::string describe() const;
   /// "now has shape [6]"
   std::string describeChange() const;
+  /// The error of a replay if the program has dropped it.
+  std::string describeLoss() const;
 
  private:
   WeakPtr tensor_;
@@ -132,18 +134,20 @@ class MPSCommandGraphInputs {
     bool has_gradients = false;
     // A view of a tensor that autograd knows.
     bool is_view = false;
-    // The tensor is gone and left its storage to a tensor that nobody saw, such
-    // as the `x` of `x.data`. If that one drops the storage, it has another.
-    bool needs_storage = false;
     // The block wrote the memory. Known when takeChanged() was called.
     bool is_written = false;
 
-    bool isChanged() const;
+    /// With `needs_storage` it counts, too, if the storage is gone.
+    bool isChanged(bool needs_storage = false) const;
   };
 
   // For a capture:
   /// Null if the tensor is not known.
   Tensor* find(const TensorImpl* tensor);
+  /// True if an input has the storage.
+  bool hasStorage(const StorageImpl* storage) const {
+    return storages_.count(storage) > 0;
+  }
   /// For a tensor that is not known. With `needs_name`, nameUses() will name
   /// its use.
   Tensor& add(const TensorBase& tensor, Kind kind, bool needs_name = false);
@@ -161,8 +165,8 @@ class MPSCommandGraphInputs {
   void finish(bool check_liveness, bool ignores_requires_grad = false);
 
   // For a replay:
-  /// Raises if a tensor is not what it was. If the caller holds the
-  /// interpreter's lock, no program changes a tensor meanwhile.
+  /// Raises if a tensor is not what it was. Any thread may call it at any time.
+  /// If it holds the interpreter's lock, no program changes a tensor meanwhile.
   void check() const;
   /// Tells autograd that the written tensors were changed.
   void countReplay() const;
@@ -177,30 +181,42 @@ class MPSCommandGraphInputs {
     bool is_of_result;
   };
 
-  // The weak references of `tensors_` keep the addresses from being used again.
+  enum class State : uint8_t {
+    HERE,
+    GONE,
+    // The tensor is gone and left its storage to a tensor that nobody saw, such
+    // as the `x` of `x.data`. If that one drops the storage, it has another.
+    LEFT_STORAGE,
+  };
+
+  // What a replay compares. The weak references of `tensors_` keep the
+  // addresses from being used again.
   struct Entry {
-    TensorImpl* tensor;
-    const StorageImpl* storage;
-    uint64_t fingerprint;
+    TensorImpl* tensor = nullptr;
+    const StorageImpl* storage = nullptr;
+    uint64_t fingerprint = 0;
+    std::atomic<State> state{State::HERE};
   };
 
   bool isUnchanged() const;
-  void update() const;
+  bool isGone(size_t i) const;
+  bool isChanged(size_t i) const;
+  void noteGone() const;
 
   ska::flat_hash_map<const TensorImpl*, size_t> places_;
+  ska::flat_hash_set<const StorageImpl*> storages_;
   // Of `tensors_`, until takeChanged() is called.
   std::vector<Version> versions_;
   std::vector<size_t> unnamed_;
   bool check_liveness_ = false;
   mutable std::vector<c10::VariableVersion> written_;
-  // Guards what follows.
-  mutable std::mutex mutex_;
-  mutable std::vector<Tensor> tensors_;
+  std::vector<Tensor> tensors_;
+  // Of the tensors, in their order.
   mutable std::vector<Entry> entries_;
   // Positions of the tensors whose memory is not counted.
-  mutable std::vector<size_t> uncounted_;
+  std::vector<size_t> uncounted_;
   // How often memory had been freed when all tensors were as they had been.
-  mutable uint64_t freed_ = 0;
+  mutable std::atomic<uint64_t> freed_{0};
 };
 
 } // namespace at::mps

@@ -14,28 +14,28 @@ namespace at::mps {
 // Flags in a fingerprint: what it was made of. Without any, only the storage of the tensor is compared.
 static constexpr uint64_t kMetadata = 1;
 static constexpr uint64_t kRequiresGrad = 2;
+static constexpr uint64_t kFlags = kMetadata | kRequiresGrad;
 
 // Reads fields alone, so it runs no Python for a subclass. A tensor that dies meanwhile keeps these fields, but not
 // those of autograd: with kRequiresGrad the caller has a reference.
 static uint64_t fingerprintOf(const TensorImpl& tensor, uint64_t flags) {
+  constexpr uint64_t odd = 0x9e3779b97f4a7c15;
+  constexpr c10::DispatchKeySet bits({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
   uint64_t hash = 0;
-  const auto mix = [&](uint64_t value) { hash = (((hash << 29) | (hash >> 35)) ^ value) * 0x9e3779b97f4a7c15; };
   if (flags != 0) {
-    const auto keys = tensor.key_set();
-    mix(static_cast<uint64_t>(typeMetaToScalarType(tensor.dtype())) << 2 |
-        static_cast<uint64_t>(keys.has(c10::DispatchKey::Conjugate)) << 1 | keys.has(c10::DispatchKey::Negative));
-    mix(tensor.storage_offset_default());
-    for (const auto size : tensor.sizes_default()) {
-      mix(size);
-    }
-    for (const auto stride : tensor.strides_default()) {
-      mix(stride);
+    const auto sizes = tensor.sizes_default();
+    const auto* strides = tensor.strides_default().data();
+    hash = ((tensor.key_set() & bits).raw_repr() | static_cast<uint64_t>(typeMetaToScalarType(tensor.dtype()))) * odd;
+    hash = (hash ^ tensor.storage_offset_default()) * odd;
+    for (const auto i : c10::irange(sizes.size())) {
+      hash = (hash ^ sizes[i]) * odd;
+      hash = (hash ^ strides[i]) * odd;
     }
     if (flags & kRequiresGrad) {
-      mix(tensor.requires_grad());
+      hash = (hash ^ tensor.requires_grad()) * odd;
     }
   }
-  return (hash & ~(kMetadata | kRequiresGrad)) | flags;
+  return (hash & ~kFlags) | flags;
 }
 
 MPSUsedTensor::MPSUsedTensor(const TensorBase& tensor)
@@ -54,7 +54,7 @@ MPSUsedTensor::MPSUsedTensor(const TensorBase& tensor)
 void MPSUsedTensor::compareRequiresGrad() {
   const auto now = living();
   if (now && now->requires_grad() == requires_grad_) {
-    fingerprint_ = fingerprintOf(*now, kMetadata | kRequiresGrad);
+    fingerprint_ = fingerprintOf(*now, kFlags);
   }
 }
 
@@ -69,8 +69,7 @@ bool MPSUsedTensor::isMoved() const {
 
 bool MPSUsedTensor::isChanged() const {
   const auto now = living();
-  return now &&
-      (!isStorageOf(*now, *this) || fingerprintOf(*now, fingerprint_ & (kMetadata | kRequiresGrad)) != fingerprint_);
+  return now && (!isStorageOf(*now, *this) || fingerprintOf(*now, fingerprint_ & kFlags) != fingerprint_);
 }
 
 bool MPSUsedTensor::isStorageMoved() const {
@@ -123,7 +122,16 @@ std::string MPSUsedTensor::describeChange() const {
   return text.str();
 }
 
-bool MPSCommandGraphInputs::Tensor::isChanged() const {
+std::string MPSUsedTensor::describeLoss() const {
+  return c10::str(
+      "torch.mps graph replay: ",
+      describe(),
+      " is gone: the program dropped it or replaced it by a new tensor, which a replay does not read. Write new values "
+      "in place (copy_(), fill_(), ...), or capture again. If its values are to stay as they are, keep the tensor, or "
+      "capture with check_input_liveness=False.");
+}
+
+bool MPSCommandGraphInputs::Tensor::isChanged(bool needs_storage) const {
   if (was.isGone()) {
     // An operator may be given an alias, such as `x.data`. The alias dies, and `x` is moved later.
     return kind != Kind::RESULT && (was.isStorageMoved() || (needs_storage && was.isStorageGone()));
@@ -140,6 +148,9 @@ MPSCommandGraphInputs::Tensor& MPSCommandGraphInputs::add(const TensorBase& tens
   places_.emplace(tensor.unsafeGetTensorImpl(), tensors_.size());
   if (needs_name) {
     unnamed_.push_back(tensors_.size());
+  }
+  if (kind == Kind::INPUT) {
+    storages_.insert(tensor.storage().unsafeGetStorageImpl());
   }
   tensors_.push_back({MPSUsedTensor(tensor), kind});
   tensors_.back().is_view = tensor.is_view();
@@ -158,8 +169,9 @@ void MPSCommandGraphInputs::nameUses(const std::shared_ptr<const MPSProgramPlace
 }
 
 std::vector<MPSCommandGraphInputs::Tensor> MPSCommandGraphInputs::takeChanged() {
-  freed_ = IMPSAllocator::pinned_free_epoch;
+  freed_ = IMPSAllocator::pinned_free_epoch.load();
   places_.clear();
+  storages_.clear();
   unnamed_.clear();
   // By owner: whether `written_` has the counter.
   ska::flat_hash_map<const TensorImpl*, bool> written;
@@ -191,6 +203,10 @@ std::vector<MPSCommandGraphInputs::Tensor> MPSCommandGraphInputs::takeChanged() 
   return changed;
 }
 
+static bool leavesStorage(const MPSCommandGraphInputs::Tensor& tensor) {
+  return !tensor.is_view && !tensor.was.isStorageGone();
+}
+
 void MPSCommandGraphInputs::finish(bool check_liveness, bool ignores_requires_grad) {
   check_liveness_ = check_liveness;
   for (auto& tensor : tensors_) {
@@ -198,60 +214,68 @@ void MPSCommandGraphInputs::finish(bool check_liveness, bool ignores_requires_gr
       tensor.was.compareRequiresGrad();
     }
   }
-  update();
+  // One tensor of each storage is enough, and one that left it.
+  ska::flat_hash_set<const StorageImpl*> storages;
+  ska::flat_hash_set<const StorageImpl*> left;
+  for (const auto& tensor : tensors_) {
+    if (!tensor.was.isGone()) {
+      storages.insert(tensor.was.storageImpl());
+      left.insert(tensor.was.storageImpl());
+    }
+  }
+  const auto is_over = [&](const Tensor& tensor) {
+    const bool is_gone = tensor.was.isGone();
+    const bool may_go = tensor.was.isStorageGone() && (!check_liveness || tensor.is_of_graph);
+    return is_gone &&
+        (tensor.kind == Kind::RESULT || may_go ||
+         !(leavesStorage(tensor) ? left : storages).insert(tensor.was.storageImpl()).second);
+  };
+  tensors_.erase(std::remove_if(tensors_.begin(), tensors_.end(), is_over), tensors_.end());
+  entries_ = std::vector<Entry>(tensors_.size());
+  for (const auto i : c10::irange(tensors_.size())) {
+    const auto& tensor = tensors_[i];
+    entries_[i].tensor = tensor.was.impl();
+    entries_[i].storage = tensor.was.storageImpl();
+    entries_[i].fingerprint = tensor.kind == Kind::INPUT ? tensor.was.fingerprint() : 0;
+    if (!tensor.is_counted) {
+      uncounted_.push_back(i);
+    }
+  }
+  noteGone();
   if (check_liveness) {
     freed_ = ~uint64_t{0}; // The first replay looks for what the block itself dropped.
   }
 }
 
-// Forgets the tensors of which nothing can change any more, and takes the fingerprints of the others.
-void MPSCommandGraphInputs::update() const {
-  // One tensor of each storage, and one that needs it.
-  ska::flat_hash_set<const StorageImpl*> storages;
-  ska::flat_hash_set<const StorageImpl*> needed;
-  for (const auto& tensor : tensors_) {
-    if (!tensor.was.isGone()) {
-      storages.insert(tensor.was.storageImpl());
-      needed.insert(tensor.was.storageImpl());
-    }
-  }
-  const auto is_over = [&](Tensor& tensor) {
-    if (!tensor.was.isGone()) {
-      return false;
-    }
-    tensor.needs_storage |= !tensor.is_view && !tensor.was.isStorageGone();
-    const bool may_go = !check_liveness_ || tensor.is_of_graph;
-    return tensor.kind == Kind::RESULT || (may_go && tensor.was.isStorageGone()) ||
-        !(tensor.needs_storage ? needed : storages).insert(tensor.was.storageImpl()).second;
-  };
-  tensors_.erase(std::remove_if(tensors_.begin(), tensors_.end(), is_over), tensors_.end());
-  entries_.clear();
-  uncounted_.clear();
+// Nothing of a tensor that is gone can change any more, but for the storage that it left to others.
+void MPSCommandGraphInputs::noteGone() const {
   for (const auto i : c10::irange(tensors_.size())) {
-    const auto& tensor = tensors_[i];
-    if (!tensor.was.isGone()) {
-      const uint64_t fingerprint = tensor.kind == Kind::INPUT ? tensor.was.fingerprint() : 0;
-      entries_.push_back({tensor.was.impl(), tensor.was.storageImpl(), fingerprint});
-    }
-    if (!tensor.is_counted) {
-      uncounted_.push_back(i);
+    auto& entry = entries_[i];
+    // One that another thread is freeing still has its storage. A later replay notes it.
+    if (entry.state == State::HERE && tensors_[i].was.isGone() && !entry.tensor->unsafe_storage()) {
+      entry.state = leavesStorage(tensors_[i]) ? State::LEFT_STORAGE : State::GONE;
     }
   }
 }
 
 bool MPSCommandGraphInputs::isUnchanged() const {
   constexpr size_t ahead = 8;
-  for (const auto i : c10::irange(entries_.size())) {
-    const auto* next = reinterpret_cast<const char*>(entries_[std::min(i + ahead, entries_.size() - 1)].tensor);
-    for (size_t line = 0; line < sizeof(TensorImpl); line += 64) {
-      __builtin_prefetch(next + line);
+  const Entry* const entries = entries_.data();
+  const size_t count = entries_.size();
+  for (size_t i = 0; i < count; i++) {
+    const auto* next = reinterpret_cast<const char*>(entries[std::min(i + ahead, count - 1)].tensor);
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + 64);
+    __builtin_prefetch(next + 128);
+    const auto& entry = entries[i];
+    if (entry.state.load(std::memory_order_relaxed) != State::HERE) {
+      continue;
     }
-    const auto& entry = entries_[i];
     // A tensor that is dead or dies meanwhile has no storage.
     if (entry.tensor->unsafe_storage().unsafeGetStorageImpl() != entry.storage) {
       return false;
     }
-    const uint64_t flags = entry.fingerprint & (kMetadata | kRequiresGrad);
+    const uint64_t flags = entry.fingerprint & kFlags;
     c10::intrusive_ptr<TensorImpl> alive;
     if (flags & kRequiresGrad) {
       alive = c10::intrusive_ptr<TensorImpl>::reclaim(c10::raw::weak_intrusive_ptr::lock(entry.tensor));
@@ -263,49 +287,41 @@ bool MPSCommandGraphInputs::isUnchanged() const {
       return false;
     }
   }
-  return std::none_of(uncounted_.begin(), uncounted_.end(), [&](size_t i) {
-    const auto storage = tensors_[i].was.livingStorage();
-    return !storage || !tensors_[i].was.isAt(*storage);
-  });
+  return std::none_of(uncounted_.begin(), uncounted_.end(), [&](size_t i) { return isGone(i) || isChanged(i); });
+}
+
+bool MPSCommandGraphInputs::isGone(size_t i) const {
+  const auto& tensor = tensors_[i];
+  return check_liveness_ && !tensor.is_of_graph && tensor.kind != Kind::RESULT && tensor.was.isGone() &&
+      tensor.was.isStorageGone();
+}
+
+bool MPSCommandGraphInputs::isChanged(size_t i) const {
+  return tensors_[i].isChanged(entries_[i].state == State::LEFT_STORAGE);
 }
 
 void MPSCommandGraphInputs::check() const {
-  std::optional<MPSUsedTensor> changed;
-  bool is_gone = false;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const uint64_t freed = IMPSAllocator::pinned_free_epoch;
-    if (C10_LIKELY(freed == freed_ && isUnchanged())) {
-      return;
-    }
-    for (const auto& tensor : tensors_) {
-      is_gone = check_liveness_ && !tensor.is_of_graph && tensor.kind != Kind::RESULT && tensor.was.isGone() &&
-          tensor.was.isStorageGone();
-      if (is_gone || tensor.isChanged()) {
-        changed = tensor.was;
-        break;
-      }
-    }
-    if (!changed) {
-      update();
-      freed_ = freed;
-      return;
-    }
+  const uint64_t freed = IMPSAllocator::pinned_free_epoch;
+  if (C10_LIKELY(freed == freed_ && isUnchanged())) {
+    return;
   }
-  // The lock is not held, since descriptions take that of the interpreter.
-  TORCH_CHECK(
-      !is_gone,
-      "torch.mps graph replay: ",
-      changed->describe(),
-      " is gone: the program dropped it or replaced it by a new tensor, which a replay does not read. Write new values "
-      "in place (copy_(), fill_(), ...), or capture again. If its values are to stay as they are, keep the tensor, or "
-      "capture with check_input_liveness=False.");
+  size_t i = 0;
+  while (i < tensors_.size() && !isGone(i) && !isChanged(i)) {
+    i++;
+  }
+  if (i == tensors_.size()) {
+    noteGone();
+    freed_ = freed;
+    return;
+  }
+  const auto& was = tensors_[i].was;
+  TORCH_CHECK(!isGone(i), was.describeLoss());
   TORCH_CHECK(
       false,
       "torch.mps graph replay: ",
-      changed->describe(),
+      was.describe(),
       " ",
-      changed->describeChange(),
+      was.describeChange(),
       ". A replay uses tensors as they were in the capture. Write new values in place (copy_(), fill_(), ...), or "
       "capture again.");
 }

@@ -217,8 +217,7 @@ struct MPSKernelRecorder {
 
 namespace at::mps {
 
-/// The steps and the memory that they need. A capture fills it in; nothing changes it once the capture has ended, and
-/// replays refer to its steps.
+/// The steps and the memory that they need. A capture fills it in, and replays refer to its steps.
 struct MPSCommandGraphRecording {
   /// Who submitted a dispatch, or a step that is no kernel.
   struct Origin {

@@ -107,7 +107,6 @@ TEST_F(MPSWatchedTensorsTest, GoneTensor) {
       expectProblem("is gone");
     } else {
       EXPECT_EQ(problem(), "");
-      EXPECT_TRUE(inputs->tensors().empty());
     }
   }
 }
@@ -122,7 +121,6 @@ TEST_F(MPSWatchedTensorsTest, StorageThatATensorLeavesToOthers) {
       inputs.emplace();
       watch({alias(), alias(), alias()});
       EXPECT_EQ(problem(), "");
-      EXPECT_EQ(inputs->tensors().size(), 1u);
       if (moves) {
         x.resize_({1 << 20});
       } else {
