@@ -185,7 +185,7 @@ class _Graphed:
         written = [i for i, v in enumerate(versions_now) if v != versions[i]]
         count = len(self.inputs)
         self.written = [i for i in written if i < count]
-        self.written_state = [used[i] for i in written if i >= count]
+        self.written_memory = {_memory(used[i]) for i in written if i >= count}
         for output in self.outputs:
             is_of_argument = output.numel() > 0 and any(
                 _memory(output) == _memory(t) for t in self.inputs
@@ -295,7 +295,10 @@ class _Graphed:
             i != j and _overlap(args[i], args[j])
             for i in self.written
             for j in range(len(args))
-        ) or any(_overlap(state, arg) for state in self.written_state for arg in args)
+        ) or (
+            len(self.written_memory) > 0
+            and any(_memory(arg) in self.written_memory for arg in args)
+        )
 
     def run_eagerly(self, why: str, args: Any, kwargs: Any) -> Any:
         """Tells why, once, if there is something to tell."""
