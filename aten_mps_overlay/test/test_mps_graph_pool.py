@@ -43,7 +43,7 @@ class TestPool(GraphTestCase):
         del other, _
         gc.collect()
         last, y = captured(lambda: result * 3)
-        del result
+        result = None
         x.fill_(4)
         first.replay()
         last.replay()

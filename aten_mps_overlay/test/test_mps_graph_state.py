@@ -303,14 +303,12 @@ class TestMetadata(TestCase):
 
     def test_tensor_that_an_operator_has(self):
         """It existed before the block, although no operator was given it."""
-        library = torch.library.Library("mps_graph_state_test", "FRAGMENT")
-        self.addCleanup(library._destroy)
-        library.define("weight(Tensor x) -> Tensor")
-        weight = numbers(4, 4).to(DEVICE)
-        library.impl("weight", lambda x: weight, "CompositeExplicitAutograd")
-        x = numbers(2, 4).to(DEVICE)
-        operator = torch.ops.mps_graph_state_test.weight
-        graph, y = captured(lambda: x @ operator(x))
+        weight, x = numbers(4, 4).to(DEVICE), numbers(2, 4).to(DEVICE)
+        with torch.library._scoped_library("mps_graph_state_test", "FRAGMENT") as lib:
+            lib.define("weight(Tensor x) -> Tensor")
+            lib.impl("weight", lambda x: weight, "CompositeExplicitAutograd")
+            operator = torch.ops.mps_graph_state_test.weight
+            graph, y = captured(lambda: x @ operator(x))
         weight.mul_(3)
         graph.replay()
         self.assertEqual(y, x @ weight)

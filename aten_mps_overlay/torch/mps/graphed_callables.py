@@ -594,7 +594,7 @@ def _memory(tensor: torch.Tensor) -> int:
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     def end_of(tensor: torch.Tensor) -> int:
         last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
-        return tensor.storage_offset() * tensor.itemsize + (last + 1) * tensor.itemsize
+        return (int(tensor.storage_offset()) + last + 1) * tensor.itemsize
 
     return (
         _memory(one) == _memory(other)
