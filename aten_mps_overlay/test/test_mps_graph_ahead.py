@@ -315,7 +315,7 @@ class TestAhead(GraphTestCase):
         with unittest.mock.patch.dict(
             os.environ, PYTORCH_MPS_GRAPH_ENCODE_AHEAD="yes"
         ), self.assertRaisesRegex(
-            ValueError, "ENCODE_AHEAD must be 0 to 16, but is 'yes'"
+            ValueError, "PYTORCH_MPS_GRAPH_ENCODE_AHEAD must be 0 to 16, but is 'yes'"
         ):
             torch.mps.MPSGraph()
 

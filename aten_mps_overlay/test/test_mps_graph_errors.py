@@ -483,6 +483,14 @@ class TestReplayMessages(MessageTestCase):
             shape [2, 3] is not the tensor of the capture, as after zero_grad() and backward(). Call
             zero_grad(set_to_none=False), or capture the backward pass, too.""",
         )
+        graph = captured(optimizer.step)
+        del optimizer
+        self.assert_fails(
+            graph.replay,
+            """torch.mps graph replay: the optimizer of a captured step is gone: the program dropped it or replaced it by a
+            new one, and a replay would do the step of the old one. Capture again. If that is meant, keep the old one with
+            Graph.retain_object().""",
+        )
 
     def test_status(self):
         square = torch.eye(3, device="mps")
