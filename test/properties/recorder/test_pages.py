@@ -179,9 +179,10 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 @pytest.mark.usefixtures("_restore_settings")
-def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Those of a page one after the other, in one module."""
     monkeypatch.syspath_prepend(str(MODEL_LIBRARIES))
+    monkeypatch.chdir(tmp_path)  # one writes a file
     names: dict[str, Any] = {}
     for example in BLOCK.findall(page.read_text()):
         # On a Mac the fork tool installs no model libraries.
