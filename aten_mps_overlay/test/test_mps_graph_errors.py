@@ -484,7 +484,7 @@ class TestReplayMessages(MessageTestCase):
             zero_grad(set_to_none=False), or capture the backward pass, too.""",
         )
         graph = captured(optimizer.step)
-        del optimizer
+        optimizer = None
         self.assert_fails(
             graph.replay,
             """torch.mps graph replay: the optimizer of a captured step is gone: the program dropped it or replaced it by a
