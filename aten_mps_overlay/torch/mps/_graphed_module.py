@@ -85,8 +85,8 @@ def state_of(module: torch.nn.Module) -> Tuple[Any, ...]:
     for m in module.modules():
         attributes = vars(m)
         # such as modes, and the probability of a dropout
-        names = {"forward": None, **{k: None for k in attributes if k[0] != "_"}}
-        entries.append(entry(attributes, list(names), False))
+        names = ["forward", *(k for k in attributes if k[0] != "_")]
+        entries.append(entry(attributes, names, False))
         entries += [entry(attributes[c], list(attributes[c]), True) for c in _CONTENTS]
         if m is not module:  # whose own hooks are called
             entries += [entry(attributes[hooks], (), True) for hooks in _HOOKS]

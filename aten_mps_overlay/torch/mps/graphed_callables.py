@@ -94,8 +94,6 @@ class _Graphed:
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
         self.grad_inputs: List[Optional[torch.Tensor]] = []
-        # that autograd would give gradients, and a replay would not
-        self.has_other_leaves = False
         self.was_told = False
 
     # Capture
@@ -152,8 +150,6 @@ class _Graphed:
         self.grad_outputs = [
             torch.zeros_like(o) if o.requires_grad else None for o in self.outputs
         ]
-        surface = {id(t) for t in self.surface}
-        self.has_other_leaves = any(_leaves_of(o) - surface for o in self.outputs)
 
     def needs_backward(self) -> bool:
         return any(t.requires_grad for t in self.surface) and any(
@@ -180,6 +176,9 @@ class _Graphed:
         with self.capture(self.forward_graph):
             outputs = self.run()
         self.set_outputs(outputs)
+        # to which autograd would give gradients, and a replay would not
+        surface = {id(t) for t in self.surface}
+        self.has_other_leaves = any(_leaves_of(o) - surface for o in self.outputs)
         self.check_left_behind()
         versions_now = torch._C._mps_versionsOf(used)
         written = [i for i, v in enumerate(versions_now) if v != versions[i]]

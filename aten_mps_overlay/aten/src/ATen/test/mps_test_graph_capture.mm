@@ -253,23 +253,6 @@ TEST_F(MPSGraphCaptureThreadsTest, PipelinesOfIndirectCommandsInFlight) {
   expectFilledWith(x, 17);
 }
 
-// No operator is given the tensor.
-TEST_F(MPSGraphCaptureThreadsTest, EncoderKeepsItsMemory) {
-  graph.captureBegin();
-  increment(known);
-  graph.captureEnd();
-  x.reset();
-  // would lie where that was
-  std::vector<at::Tensor> others;
-  for (int i = 0; i < 20; i++) {
-    others.push_back(full(100));
-  }
-  graph.replay();
-  for (const auto& other : others) {
-    expectFilledWith(other, 100);
-  }
-}
-
 TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
   graph.captureBegin();
   increment(known);
