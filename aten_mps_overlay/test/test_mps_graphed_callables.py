@@ -314,15 +314,13 @@ class TestGraphedCallables(TestCase):
 
         def pool_bytes(counts):
             samples = [(torch.zeros(4096, 1024, device="mps"),) for _ in range(4)]
-            torch.mps.empty_cache()
-            before = torch.mps.driver_allocated_memory()
+            before = torch.mps.current_allocated_memory()
             kept = []
             for count in counts:
                 own = tuple(samples.pop() for _ in range(count))
                 kept += torch.mps.make_graphed_callables((function,) * count, own)
-            torch.mps.empty_cache()
             self.assertEqual(len(kept), 4)
-            return torch.mps.driver_allocated_memory() - before
+            return torch.mps.current_allocated_memory() - before
 
         self.assertLess(pool_bytes([4]), 0.7 * pool_bytes([1, 1, 1, 1]))
 

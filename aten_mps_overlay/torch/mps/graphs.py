@@ -369,7 +369,7 @@ class MPSGraph(torch._C._MPSGraph):
             tensors that are read again, random states); ``constants`` (copies of CPU
             tensors that the block made); ``executables`` (used by the graph runs);
             ``buffers`` and ``buffer_bytes`` (memory from before the capture that the graph keeps),
-            ``pool_bytes`` (the largest part of the pool that was in use), ``replays`` (since the
+            ``pool_bytes`` (memory of the pool), ``replays`` (since the
             capture), ``ready_replays`` (already encoded), ``ready_bytes`` (memory for their host data),
             ``why_not_ahead`` (a string: the reason why no replay is encoded ahead; empty if there is
             none, and before the first replay).
@@ -432,8 +432,8 @@ class graph(torch._C._MPSGraphContext):
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
         empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
-            before the capture, as :class:`torch.cuda.graph` does. A graph cannot use memory that
-            is cached for tensors outside of graphs.
+            before the capture, as :class:`torch.cuda.graph` does. With False, a tensor of the graph
+            may keep cached memory of eight times its size.
 
     Raises:
         TypeError: if an argument has another type, or if ``stream`` is of another device.

@@ -54,7 +54,8 @@ def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
         for name, tensor in one.seen.items():
             assert_equal(tensor, other.seen[name], f"{name} {one.when}")
     for size, most in zip(world.pool_bytes, eager.pool_bytes, strict=True):
-        assert size <= most, f"a pool of {size} bytes where eager needs {most}"
+        # Blocks are used again, but not split.
+        assert size <= 2 * most, f"a pool of {size} bytes where eager's tensors need {most}"
     return world
 
 
@@ -141,7 +142,7 @@ class Leak(GraphWorld):
 class LargePool(GraphWorld):
     def _step(self, scope: Scope, step: Step) -> None:
         if self.underway:
-            self._hold = torch.ones(3000, device="mps")
+            self._hold = torch.ones(300000, device="mps")
         super()._step(scope, step)
 
 

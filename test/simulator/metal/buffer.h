@@ -43,8 +43,6 @@
   NSUInteger _heapOffset;
   void (^_deallocator)(void*, NSUInteger);
   BOOL _ownsPages;
-  BOOL _isPlaced;
-  BOOL _aliasable;
   // Metal orders nothing that uses it.
   bool _untracked;
 }
@@ -58,10 +56,6 @@
                       offset:(NSUInteger)offset
                       length:(NSUInteger)length
                      options:(MTLResourceOptions)options;
-- (instancetype)initWithPlacementHeap:(SimulatedHeap*)heap
-                               offset:(NSUInteger)offset
-                               length:(NSUInteger)length
-                              options:(MTLResourceOptions)options;
 @end
 
 namespace mps_simulator {
@@ -83,7 +77,6 @@ SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function);
   // For buffers without pages of their own. Not touched before it is used.
   char* _pointer;
  @private
-  MTLHeapType _type;
   NSUInteger _size;
   std::mutex _mutex;
   // What is taken, by its offset, and by which buffer: null until that is made.
@@ -92,8 +85,6 @@ SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function);
     SimulatedBuffer* buffer;
   };
   std::map<NSUInteger, Range> _ranges;
-  // Where the memory of a placement heap begins that no buffer ever had.
-  NSUInteger _untouched;
 }
 // Nil when there is no memory.
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;

@@ -139,33 +139,12 @@ using namespace mps_simulator;
   return self;
 }
 
-// Buffers of a placement heap may overlap, and hold what the memory holds. So an
-// address does not tell which of them is meant, and there is no map of them.
-- (instancetype)initWithPlacementHeap:(SimulatedHeap*)heap
-                               offset:(NSUInteger)offset
-                               length:(NSUInteger)length
-                              options:(MTLResourceOptions)options {
-  if ((self = [super initWithOptions:options])) {
-    _heap = [heap retain];
-    _heapOffset = offset;
-    _isPlaced = YES;
-    _pointer = heap->_pointer + offset;
-    sanitizer::allow_memory(_pointer, length);
-    _hostStart = _pointer;
-    _length = length;
-    [self noteTracking];
-  }
-  return self;
-}
-
 - (void)dealloc {
   if (_pointer) {
     unmap_buffer(self);
     GpuOrder::instance().buffer_gone(self);
   }
-  if (_isPlaced) {
-    [_heap release];
-  } else if (_heap) {
+  if (_heap) {
     if (!_memory) {
       poison(_pointer, _length);
     }

@@ -115,8 +115,8 @@ COUNTED_GETTER(NSUInteger, currentAllocatedSize, allocated_bytes())
   COUNT_CALL();
   check_process(__func__);
   VALIDATE(descriptor && descriptor.size > 0, "the heap's size is 0");
-  if (descriptor.type == MTLHeapTypeSparse) {
-    unsupported("%s with a sparse heap", __func__);
+  if (descriptor.type != MTLHeapTypeAutomatic) {
+    unsupported("%s with a placement or sparse heap", __func__);
   }
   return [[SimulatedHeap alloc] initWithDescriptor:descriptor];
 }

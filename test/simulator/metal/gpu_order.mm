@@ -52,10 +52,7 @@ void GpuOrder::buffer_gone(const SimulatedBuffer* buffer) {
   if (buffer->_untracked) {
     --untracked_;
   }
-  // Buffers of a placement heap may have others on their memory.
-  if (!buffer->_isPlaced) {
-    forget(buffer->_pointer, buffer->_pointer + buffer->_length, buffer);
-  }
+  forget(buffer->_pointer, buffer->_pointer + buffer->_length, buffer);
 }
 
 void GpuOrder::forget(const char* begin, const char* end, const void* resource) {

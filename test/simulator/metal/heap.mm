@@ -60,7 +60,6 @@ COPIES_PROPERTIES
 
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor {
   if ((self = [super initWithOptions:options_of(descriptor)])) {
-    _type = descriptor.type;
     _size = round_up(descriptor.size, page_size());
     _pointer = static_cast<char*>(allocate_pages(_size));
     if (!_pointer) {
@@ -82,7 +81,7 @@ COPIES_PROPERTIES
   [super dealloc];
 }
 
-GETTER(MTLHeapType, type, _type)
+GETTER(MTLHeapType, type, MTLHeapTypeAutomatic)
 COUNTED_GETTER(NSUInteger, size, _size)
 
 GETTER(NSUInteger, currentAllocatedSize, _size)
@@ -132,7 +131,6 @@ GETTER(bool, isUntracked, self.hazardTrackingMode == MTLHazardTrackingModeUntrac
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   COUNT_CALL();
   VALIDATE(length > 0, "a buffer needs at least one byte");
-  VALIDATE(_type == MTLHeapTypeAutomatic, "a placement heap needs an offset for each buffer");
   [self checkOptions:options function:__func__];
   const auto taken = heap_size_and_align(length).size;
   NSUInteger offset = 0;
@@ -150,28 +148,6 @@ GETTER(bool, isUntracked, self.hazardTrackingMode == MTLHazardTrackingModeUntrac
     _ranges.emplace(offset, Range{taken, nil});
   }
   return [[SimulatedBuffer alloc] initWithHeap:self offset:offset length:length options:options];
-}
-
-- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options offset:(NSUInteger)offset {
-  COUNT_CALL();
-  VALIDATE(_type == MTLHeapTypePlacement, "only a placement heap takes an offset");
-  VALIDATE(length > 0, "a buffer needs at least one byte");
-  VALIDATE(offset % kHeapAlignment == 0, "offset %lu is not a multiple of the alignment, %lu", offset, kHeapAlignment);
-  VALIDATE(offset <= _size && length <= _size - offset,
-           "range {%lu, %lu} is not inside the heap of %lu bytes",
-           offset,
-           length,
-           _size);
-  [self checkOptions:options function:__func__];
-  {
-    const std::lock_guard<std::mutex> lock(_mutex);
-    if (const auto end = offset + length; end > _untouched) {
-      sanitizer::allow_memory(_pointer + _untouched, end - _untouched);
-      poison(_pointer + _untouched, end - _untouched);
-      _untouched = end;
-    }
-  }
-  return [[SimulatedBuffer alloc] initWithPlacementHeap:self offset:offset length:length options:options];
 }
 
 - (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset {

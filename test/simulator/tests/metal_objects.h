@@ -22,9 +22,7 @@ id<MTLBuffer> shared_buffer(NSUInteger length);
 // A buffer with `count` floats first, first + 1, …
 id<MTLBuffer> float_buffer(NSUInteger count, float first = 0);
 float* floats(id<MTLBuffer> buffer);
-id<MTLHeap> make_heap(NSUInteger size,
-                      MTLHazardTrackingMode mode = MTLHazardTrackingModeDefault,
-                      MTLHeapType type = MTLHeapTypeAutomatic);
+id<MTLHeap> make_heap(NSUInteger size, MTLHazardTrackingMode mode = MTLHazardTrackingModeDefault);
 id<MTLBuffer> heap_buffer(id<MTLHeap> heap, NSUInteger length);
 id<MTLFunction> kernel(const char* source, const char* name);
 id<MTLComputePipelineState> pipeline(const char* source, const char* name);

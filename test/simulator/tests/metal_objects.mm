@@ -29,12 +29,11 @@ float* floats(id<MTLBuffer> buffer) {
   return static_cast<float*>([buffer contents]);
 }
 
-id<MTLHeap> make_heap(NSUInteger size, MTLHazardTrackingMode mode, MTLHeapType type) {
+id<MTLHeap> make_heap(NSUInteger size, MTLHazardTrackingMode mode) {
   MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = size;
   descriptor.storageMode = MTLStorageModeShared;
   descriptor.hazardTrackingMode = mode;
-  descriptor.type = type;
   return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
 }
 

@@ -4,10 +4,12 @@
 
 #include "metal/access_map.h"
 #include "metal/command.h"
+#include "metal/memory.h"
 #include "support/settings.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
@@ -204,33 +206,31 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
       add(encoder, in, out, 0);
     });
   });
-  id<MTLHeap> heap = make_heap(1 << 16, MTLHazardTrackingModeTracked, MTLHeapTypePlacement);
-  const auto place = [&](NSUInteger offset) {
-    return [[heap newBufferWithLength:256 options:kTracked offset:offset] autorelease];
-  };
-  id<MTLBuffer> first = place(0);
-  id<MTLBuffer> second = place(256);
-  run_concurrent([&](Encoder encoder) {
-    add(encoder, in, first);
-    add(encoder, in, second);
-  });
   // Two buffers, one memory.
-  id<MTLBuffer> alias = place(0);
-  EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](Encoder encoder) {
-      add(encoder, in, first);
-      add(encoder, in, alias);
+  auto* memory = std::aligned_alloc(page_size(), page_size());
+  const auto on_memory = [&] {
+    return [[metal_device() newBufferWithBytesNoCopy:memory length:page_size() options:kTracked deallocator:nil] autorelease];
+  };
+  @autoreleasepool {
+    id<MTLBuffer> first = on_memory();
+    id<MTLBuffer> alias = on_memory();
+    EXPECT_CONFLICT("with memory of", {
+      run_concurrent([&](Encoder encoder) {
+        add(encoder, in, first);
+        add(encoder, in, alias);
+      });
     });
-  });
-  // A barrier for one of them does not cover the other.
-  EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](Encoder encoder) {
-      add(encoder, in, first);
-      const id<MTLResource> one[] = {alias};
-      [encoder memoryBarrierWithResources:one count:1];
-      add(encoder, in, alias);
+    // A barrier for one of them does not cover the other.
+    EXPECT_CONFLICT("with memory of", {
+      run_concurrent([&](Encoder encoder) {
+        add(encoder, in, first);
+        const id<MTLResource> one[] = {alias};
+        [encoder memoryBarrierWithResources:one count:1];
+        add(encoder, in, alias);
+      });
     });
-  });
+  }
+  std::free(memory);
 }
 
 CASE(violation_concurrent_dispatches_conflict_through_pointers) {
@@ -442,7 +442,7 @@ CASE(completion_orders_what_is_committed_after_it) {
 
 CASE(heaps_are_untracked_unless_they_say_otherwise) {
   for (const auto mode : {MTLHazardTrackingModeDefault, MTLHazardTrackingModeUntracked}) {
-    id<MTLHeap> heap = make_heap(1 << 16, mode, MTLHeapTypeAutomatic);
+    id<MTLHeap> heap = make_heap(1 << 16, mode);
     CHECK(heap.hazardTrackingMode == MTLHazardTrackingModeUntracked);
     id<MTLBuffer> a = float_buffer(4);
     id<MTLBuffer> b = [[heap newBufferWithLength:16 options:kTracked] autorelease];
@@ -450,33 +450,12 @@ CASE(heaps_are_untracked_unless_they_say_otherwise) {
     id<MTLBuffer> c = float_buffer(4);
     expect_conflict("nothing orders the two", {adding(a, b), adding(b, c)});
   }
-  id<MTLHeap> heap = make_heap(1 << 16, MTLHazardTrackingModeTracked, MTLHeapTypeAutomatic);
+  id<MTLHeap> heap = make_heap(1 << 16, MTLHazardTrackingModeTracked);
   id<MTLBuffer> a = float_buffer(4);
   id<MTLBuffer> b = heap_buffer(heap, 16);
   CHECK(b.hazardTrackingMode == MTLHazardTrackingModeTracked);
   CHECK(a.hazardTrackingMode == MTLHazardTrackingModeTracked);
   expect_fine({adding(a, b), adding(b, a)});
-}
-
-CASE(violation_buffers_on_the_same_memory_of_a_heap) {
-  for (const bool tracked : {true, false}) {
-    id<MTLHeap> heap = make_heap(
-        1 << 16, tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked, MTLHeapTypePlacement);
-    const auto place = [&](NSUInteger offset) {
-      return [[heap newBufferWithLength:512 options:MTLResourceStorageModeShared offset:offset] autorelease];
-    };
-    id<MTLBuffer> a = float_buffer(4);
-    id<MTLBuffer> first = place(0);
-    id<MTLBuffer> second = place(256);
-    id<MTLBuffer> beside = place(512);
-    const std::vector<Pass> overlapping = {adding(a, first), adding(second, buffer_of(kTracked))};
-    if (tracked) {
-      expect_fine(overlapping);
-    } else {
-      expect_conflict("with memory of which dispatch 1 (kernel 'add') writes", overlapping);
-    }
-    expect_fine({adding(a, first), adding(beside, buffer_of(kTracked))});
-  }
 }
 
 CASE(order_of_very_many_passes_takes_little_memory) {

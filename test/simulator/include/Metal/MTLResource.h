@@ -102,9 +102,6 @@ typedef NS_ENUM(NSInteger, MTLHeapType) {
 @property(readonly) NSUInteger size, currentAllocatedSize;
 - (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
-- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
-                                      options:(MTLResourceOptions)options
-                                       offset:(NSUInteger)offset;
 - (nullable id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor;
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
 @end

@@ -44,8 +44,8 @@
 // Every hook tests one flag first, and with no capture underway upstream's own
 // lines run.
 //
-// Memory. Allocations of the block come from the pool of the graph, which
-// nobody else gets before the graph is gone. Blocks of the allocator that
+// Memory. What the block allocates belongs to the pool of the graph: nobody
+// else gets it before the graph is gone. Blocks of the allocator that
 // existed before are pinned: they stay out of its free lists while the graph
 // lives. So a replay may write wherever the block did.
 //

@@ -141,8 +141,8 @@ class Describer {
     if (recording_.pinned.contains(buffer)) {
       return "kept";
     }
-    // pools alone have placement heaps
-    return buffer.heap && buffer.heap.type == MTLHeapTypePlacement ? "pool" : "own";
+    // the allocator has all its buffers in heaps
+    return buffer.heap ? "pool" : "own";
   }
 
   const MPSCommandGraphRecording& recording_;

@@ -12,20 +12,8 @@
 
 namespace at::mps {
 
-/// Bytes of a region: of a buffer, or of a heap if other buffers may lie on the same memory.
-struct MPSByteRange {
-  const void* region = nullptr;
-  size_t begin = 0;
-  size_t end = 0;
-
-  bool overlaps(const MPSByteRange& other) const {
-    return region == other.region && begin < other.end && other.begin < end;
-  }
-};
-
-/// Dispatches in an indirect command buffer. Commands may run at the same time, so those that use bytes that an earlier
-/// command writes, or write bytes that it uses, wait for all before them. Buffers do not tell, since those of a
-/// placement heap may lie on the same bytes.
+/// Dispatches in an indirect command buffer. Commands may run at the same time, so those that use a buffer that an
+/// earlier command writes, or write a buffer that it uses, wait for all before them.
 class MPSIndirectCommands {
  public:
   // Fewer can't be worth a command buffer.
@@ -53,7 +41,7 @@ class MPSIndirectCommands {
 
  private:
   struct Access {
-    MPSByteRange bytes;
+    const void* buffer = nullptr;
     bool writes = false;
   };
   struct Command {

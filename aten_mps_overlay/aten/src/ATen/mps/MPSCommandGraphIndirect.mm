@@ -11,22 +11,13 @@ namespace at::mps {
 
 using Kind = MPSEncoderCall::Kind;
 
-// The bytes of a buffer from `begin` on. Buffers of other heaps than placement heaps never lie on the same memory.
-static MPSByteRange bytesFrom(id<MTLBuffer> buffer, size_t begin) {
-  id<MTLHeap> heap = buffer.heap;
-  if (heap && heap.type == MTLHeapTypePlacement) {
-    return {heap, buffer.heapOffset + begin, buffer.heapOffset + buffer.length};
-  }
-  return {buffer, begin, buffer.length};
-}
-
 // Returns whether the command waits for those before it.
 bool MPSIndirectCommands::mustWait(const std::vector<Access>& accesses, bool is_unknown) {
   // Looking through all of them must stay cheap.
   constexpr size_t most = 1024;
   const auto conflicts = [&](const Access& access) {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& earlier) {
-      return (access.writes || earlier.writes) && access.bytes.overlaps(earlier.bytes);
+      return (access.writes || earlier.writes) && access.buffer == earlier.buffer;
     });
   };
   const bool waits = has_unknown_ || accesses_.size() >= most || (is_unknown && !accesses_.empty()) ||
@@ -64,7 +55,7 @@ bool MPSIndirectCommands::add(const MPSKernelStep& kernels,
       command.arguments[index] = {argument.buffer, argument.offset};
       if ((access.reads | access.writes) & bit) {
         // How far a kernel goes is not known.
-        accesses.push_back({bytesFrom(argument.buffer, argument.offset), (access.writes & bit) != 0});
+        accesses.push_back({argument.buffer, (access.writes & bit) != 0});
       }
     } else if (argument.bytes && argument.length > 0 && constants) {
       command.arguments[index] = {constants, places.at(argument.bytes)};
