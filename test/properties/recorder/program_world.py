@@ -46,6 +46,9 @@ class Moment:
     seen: dict[str, Tensor]
 
 
+NOTHING = Scope(slots=[], hosts=[], parameter=torch.empty(0))
+
+
 class World:
     """Performs the actions of a program without any capture, and remembers what it saw."""
 
@@ -63,15 +66,12 @@ class World:
         self.moments: list[Moment] = []
         # by captures with a pool of their own: its size, or how large it may be
         self.pool_bytes: list[int] = []
-        # how much memory may be in use at the end beyond what graphs say that they need
-        self.most = 0
         self.captures = self.raised = 0
         self.underway: Graph | None = None
         self._saved: list[Tensor] = []
 
-    def perform(self, program: Program, most: int) -> None:
-        """Performs all actions. At the end, no more memory is in use than graphs need and what is given here."""
-        self.most = most
+    def perform(self, program: Program, level: int) -> None:
+        """Performs all actions. At the end, graphs alone may need more memory than was in use before."""
         for number, action in enumerate(program):
             when = f"after action {number}, {action}"
             if isinstance(action, Block):
@@ -88,14 +88,15 @@ class World:
         pools = {graph.pool for graph in self.graphs}
         # a graph keeps those of forgotten ones that it replays, of which it does not say how large they are
         if all(graph.pools <= pools for graph in self.graphs):
-            self.see_most()
+            self.scope = NOTHING
+            self.see_kept(level)
 
     def close(self) -> None:
         """Lets go of everything, of graphs in one way and the other."""
         for number, graph in enumerate(self.graphs):
             self.release(graph, keep=number % 2 == 0)
         self.graphs.clear()
-        self.scope = Scope(slots=[], hosts=[], parameter=torch.empty(0))
+        self.scope = NOTHING
 
     # steps
 
@@ -264,10 +265,6 @@ class World:
     def refuse(self, name: str) -> None:
         raise RuntimeError(name)
 
-    def see_most(self) -> None:
-        # A result of a graph may lie in a block of eight times its size, and stays there when the graph is gone.
-        self.most = 8 * allocated() + self.UNSEEN
-
     # what is to be done with graphs only
 
     def see_refused(self, name: str) -> None:
@@ -289,9 +286,8 @@ class World:
     def see_level(self, most: int) -> None:
         """Sees that no more memory is in use."""
 
-
-# A buffer takes up to so many bytes more than its size says.
-ROUNDING = 256
+    def see_kept(self, level: int) -> None:
+        """Sees that only what graphs keep is in use beyond a level."""
 
 
 class GraphWorld(World):
@@ -370,12 +366,11 @@ class GraphWorld(World):
     def level(self) -> int:
         return allocated()
 
-    def see_most(self) -> None:
+    def see_kept(self, level: int) -> None:
         statistics = [(graph.pool, graph.work.stats()) for graph in self.graphs]
-        # a pool may hold tensors of the program too, which count twice then
-        needed = sum({pool: counts["pool_bytes"] for pool, counts in statistics}.values())
-        needed += sum(counts["buffer_bytes"] + counts["buffers"] * ROUNDING for _, counts in statistics)
-        assert falls_to(self.most + needed), f"{allocated()} bytes are in use, more than {self.most} and {needed} of graphs"
+        kept = sum({pool: counts["pool_bytes"] for pool, counts in statistics}.values())
+        kept += sum(counts["buffer_bytes"] for _, counts in statistics)
+        assert falls_to(level + kept), f"{allocated() - level} bytes are in use where graphs keep {kept}"
 
     def see_level(self, most: int) -> None:
         assert falls_to(most), f"a capture that failed keeps {allocated() - most} bytes"

@@ -23,18 +23,17 @@ pytestmark = [
 PROGRAMS = int(os.environ.get("CAPTURE_PROGRAMS", max(300, settings().max_examples)))
 
 
-def perform(kind: type[World], program: Program, most: int = 0) -> World:
+def perform(kind: type[World], program: Program) -> World:
     """Performs a program and returns the world it leaves; the memory comes back."""
     before = allocated()
     # spares the collections that follow what hypothesis remembers of earlier programs
     gc.freeze()
     world = kind()
     try:
-        world.perform(program, before + most)
+        world.perform(program, before)
     finally:
         world.close()
     assert returns_to(before), f"{kind.__name__} keeps {allocated() - before} bytes"
-    world.most -= before
     return world
 
 
@@ -48,7 +47,7 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
 def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
     """Compares what a program leaves with graphs and without."""
     eager = perform(World, program)
-    world = perform(kind, program, eager.most)
+    world = perform(kind, program)
     for one, other in zip(world.moments, eager.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()
         for name, tensor in one.seen.items():
