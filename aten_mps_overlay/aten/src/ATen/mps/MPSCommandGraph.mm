@@ -235,12 +235,11 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
   }
   stats.constants = recording_->constants;
   stats.executables = recording_->executables.get().count;
-  const auto* allocator = getIMPSAllocator();
   for (const auto* buffer : recording_->pinned.buffers()) {
     stats.buffers++;
-    stats.buffer_bytes += allocator->getUnalignedBufferSize(buffer);
+    stats.buffer_bytes += ((id<MTLBuffer>)buffer).length;
   }
-  stats.pool_bytes = allocator->getPoolSize(*pool_);
+  stats.pool_bytes = getIMPSAllocator()->getPoolSize(*pool_);
   if (replay_) {
     stats.ready_replays = replay_->readyCount();
     stats.ready_bytes = stats.ready_replays * replay_->stagingBytes();
