@@ -36,7 +36,7 @@ OUTCOMES = (
 _IN_SHORT = {
     "the replay equals eager": ("equal", "equal_up_to_rounding"),
     "equal, but no input could be changed": ("unchanged_inputs",),
-    "equal even without a replay, so nothing is shown": ("no_effect_visible",),
+    "equal even without a replay: no proof": ("no_effect_visible",),
     "the capture raises": ("refused",),
     "**the replay differs, or the process crashes**": ("wrong", "crash"),
     "not run: eager raises on MPS": ("eager_lacks",),
@@ -196,7 +196,7 @@ def write_compiled(path: Path, cases: list[dict[str, Any]], every: int, most: in
     counts = {layout: count(case for case in run if case["layout"] == layout) for layout in layouts}
     names = [name for name in OUTCOMES if any(counts[layout][name] for layout in layouts) or name in ("wrong", "crash")]
     head = (
-        f"{len(run):,} cases of {len({case['op'] for case in run})} operators that eager runs, at most {most} of the samples of each "
+        f"{len(run):,} cases of {len({case['op'] for case in run})} operators that run in eager mode, at most {most} sample{'s' * (most > 1)} per "
         f"operator and dtype{f', and one in {every} of these pairs' if every > 1 else ''}. Simulator of macOS 15.2, torch "
         f"{torch.__version__.split('+')[0]}, {datetime.date.today()}.\n"
     )

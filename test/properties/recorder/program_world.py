@@ -23,6 +23,8 @@ class Graph:
     pool: str
     # the pools that a replay writes to: its own and those of graphs replayed in it
     pools: set[str] = field(default_factory=set)
+    # the graphs that its block replayed
+    parts: list["Graph"] = field(default_factory=list)
     # what the world replays it by
     work: Any = None
 
@@ -85,9 +87,9 @@ class World:
             seen = self.scope.visible() if looks else self.scope.random_states()
             self.moments.append(Moment(when, seen))
         self.moments.append(Moment("at the end", self.scope.visible()))
-        pools = {graph.pool for graph in self.graphs}
-        # a graph keeps those of forgotten ones that it replays, of which it does not say how large they are
-        if all(graph.pools <= pools for graph in self.graphs):
+        living = {id(graph) for graph in self.graphs}
+        # A graph keeps what forgotten ones need that it replays, and does not say how much that is.
+        if all(id(part) in living for graph in self.graphs for part in graph.parts):
             self.scope = NOTHING
             self.see_kept(level)
 
@@ -151,6 +153,7 @@ class World:
             if self.underway.pool in pools:
                 return []  # it would write where this block has its tensors
             self.underway.pools |= pools
+            self.underway.parts += chain
         return chain
 
     def _forget(self, i: int, keep: bool) -> None:
