@@ -1,4 +1,5 @@
 #include <ATen/mps/MPSCommandGraphMemory.h>
+#include <c10/util/ArrayRef.h>
 
 #include <algorithm>
 #include <map>
