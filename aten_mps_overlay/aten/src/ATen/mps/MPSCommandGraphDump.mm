@@ -1,3 +1,4 @@
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSCommandGraphDispatches.h>
 #include <ATen/mps/MPSCommandGraphRecording.h>
@@ -141,8 +142,8 @@ class Describer {
     if (recording_.pinned.contains(buffer)) {
       return "kept";
     }
-    // the allocator has all its buffers in heaps
-    return buffer.heap ? "pool" : "own";
+    // what the allocator has and a graph uses is kept or lies in its pool
+    return getIMPSAllocator()->getUnalignedBufferSize(buffer) >= 0 ? "pool" : "own";
   }
 
   const MPSCommandGraphRecording& recording_;
