@@ -250,7 +250,7 @@ class TestOptimizers(TestCase):
         twin.step()
         self.assertEqual(weight.cpu(), copied.cpu(), **EXACT)
 
-    @parametrize("change", ["parameters", "first_gradient"])
+    @parametrize("change", ["replaced", "added", "removed", "first_gradient"])
     def test_other_parameters(self, change):
         weights = [torch.nn.Parameter(torch.ones(4, device="mps")) for _ in range(2)]
         optimizer = torch.optim.SGD(weights[:1], lr=0.1)
@@ -258,13 +258,14 @@ class TestOptimizers(TestCase):
         graph = torch.mps.Graph()
         with torch.mps.graph(graph):
             y = x * 2
-            if change == "parameters":
+            if change != "first_gradient":
                 (weights[0] * x).sum().backward()
             optimizer.step()
-        if change == "parameters":
-            optimizer.param_groups[0]["params"] = weights[1:]
-        else:
+        if change == "first_gradient":
             weights[0].grad = torch.ones(4, device="mps")
+        else:
+            others = {"replaced": weights[1:], "added": weights, "removed": []}
+            optimizer.param_groups[0]["params"] = others[change]
         with self.assertRaisesRegex(RuntimeError, "got other parameters|the .grad of"):
             graph.replay()
         self.assertEqual(y.cpu(), torch.full((4,), 2.0))

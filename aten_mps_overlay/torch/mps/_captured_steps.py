@@ -1,5 +1,6 @@
 r"""Steps of optimizers in captures: a replay repeats one with the numbers that the optimizer had then."""
 
+import itertools
 import operator
 import weakref
 from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple, TYPE_CHECKING
@@ -35,7 +36,8 @@ class OptimizerStep:
     def __init__(self, optimizer: "Optimizer") -> None:
         self.optimizer = weakref.ref(optimizer)
         self.numbers = [_numbers_of(group) for group in optimizer.param_groups]
-        self.parameters = list(_parameters_of(optimizer))
+        # The None lets check() notice fewer and more parameters.
+        self.parameters = [*_parameters_of(optimizer), None]
         self.state = optimizer.state
         self.state_size = 0
         self.gradients = _gradients_of(optimizer)
@@ -74,15 +76,14 @@ class OptimizerStep:
                 f"torch.mps graph replay: the state of {name} was replaced or cleared after the capture, as "
                 "load_state_dict() does, and a replay would update the old one. Capture again."
             )
-        parameters = list(_parameters_of(optimizer))
-        if len(parameters) != len(self.parameters) or not all(
-            map(operator.is_, parameters, self.parameters)
-        ):
+        # Without a list, because hundreds of parameters are compared at each replay.
+        parameters = itertools.chain(_parameters_of(optimizer), [None])
+        if not all(map(operator.is_, parameters, self.parameters)):
             raise RuntimeError(
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for parameter, gradient in zip(parameters, self.gradients):
+        for parameter, gradient in zip(_parameters_of(optimizer), self.gradients):
             now = parameter.grad
             if now is not gradient and _place_of(now) != _place_of(gradient):
                 raise RuntimeError(
@@ -115,7 +116,7 @@ def _refuse_count(optimizer: "Optimizer") -> NoReturn:
 
 
 def _parameters_of(optimizer: "Optimizer") -> Iterator[torch.Tensor]:
-    return (p for group in optimizer.param_groups for p in group["params"])
+    return itertools.chain.from_iterable(g["params"] for g in optimizer.param_groups)
 
 
 def _gradients_of(optimizer: "Optimizer") -> List[Optional[torch.Tensor]]:
