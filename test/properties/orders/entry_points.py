@@ -80,9 +80,17 @@ def compiled(kind: str, entry: str) -> Call:
 @functools.cache
 def _traced_only() -> Callable[..., Any]:
     from torch._dynamo.backends.mpsgraphs import _aot_autograd
-    from torch._functorch.compilers import nop
+    from torch._functorch.compilers import make_boxed_compiler
 
-    return _aot_autograd(fw_compiler=nop, keep_inference_input_mutations=True)
+    def without_autocast(module: torch.fx.GraphModule, _inputs: object) -> Callable[..., Any]:
+        # The traced operators have the casts. AOTAutograd leaves the autocast of this device on.
+        def run(*args: Any) -> Any:
+            with torch._C._DisableAutocast():
+                return module(*args)
+
+        return run
+
+    return _aot_autograd(fw_compiler=make_boxed_compiler(without_autocast), keep_inference_input_mutations=True)
 
 
 @functools.cache

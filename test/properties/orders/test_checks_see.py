@@ -195,6 +195,10 @@ def test_state_that_a_replay_follows(entry: str) -> None:
     assert check(state_program("linear", entry, "value", "call", "input", "call")).outcome == EQUAL
 
 
+def test_casts_of_a_trace_are_those_of_the_trace() -> None:
+    assert check(state_program("sdpa", "compiled", "call", "inference", "autocast", "call")).outcome == EQUAL
+
+
 class Stale(GraphStateWorld):
     def again(self) -> list[torch.Tensor]:
         return self.results[0].tensors
