@@ -253,6 +253,19 @@ class TestRecording(GraphTestCase):
 
         self.assertEqual(self.check_replays(function, [(4, 4)]).stats()["kernels"], 2)
 
+    def test_custom_kernel_with_a_cpu_tensor(self):
+        """No operator tells the capture of the tensor, of which the kernel gets a copy."""
+        library = torch.mps._compile_shader(
+            "kernel void fill(device float* out, constant float& value, uint i [[thread_position_in_grid]]) "
+            "{ out[i] = value; }"
+        )
+        y, value = torch.empty(4, device="mps"), torch.tensor(2.0)
+        with self.assertRaisesRegex(
+            RuntimeError, "a kernel reads a CPU tensor that no operator was given"
+        ):
+            captured(lambda: library.fill(y, value))
+        self.assertEqual(y.cpu(), torch.full((4,), 2.0))
+
     def test_sticky_state(self):
         """A dispatch that relies on what was bound before the last pipeline change."""
         library = torch.mps._compile_shader(
@@ -283,6 +296,39 @@ class TestRecording(GraphTestCase):
         x.add_(1)
         torch.mps.graph_replay()
         self.assertEqual(z.item(), 42.0)
+
+    def test_error_runs_no_code_of_a_subclass(self):
+        """It is made while the capture is locked, for which the subclass's operator would wait."""
+
+        class Sized(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+            @classmethod
+            def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+                if function.overloadpacket in (
+                    torch.ops.aten.size,
+                    torch.ops.aten.sym_size,
+                ):
+                    torch.ones(1, device="mps").add(1)
+                    return [4]
+                return torch.zeros(4, device="mps")
+
+        def sized():
+            return torch.Tensor._make_subclass(
+                Sized,
+                torch.ones(4, device="mps"),
+                dispatch_sizes_strides_policy="sizes",
+            )
+
+        x = sized()
+
+        def change():
+            torch.ops.aten.mul.Tensor(x, 2.0)
+            x.data = sized()
+            return torch.ops.aten.mul.Tensor(x, 2.0)
+
+        with self.assertRaisesRegex(RuntimeError, "the block changed the Float tensor"):
+            captured(change)
 
     def test_backward_threads(self):
         """Autograd's backward, whatever thread it runs on."""

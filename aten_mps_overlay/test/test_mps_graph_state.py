@@ -354,6 +354,36 @@ class TestMetadata(TestCase):
 
 
 class TestHostInputs(TestCase):
+    @parametrize("given", [True, False])
+    def test_kernel_in_an_operator(self, given):
+        """It gets a copy of the number. A capture does not see one that the operator was not given."""
+        library = torch.mps._compile_shader(
+            "kernel void fill(device float* out, constant float& value, uint i [[thread_position_in_grid]]) "
+            "{ out[i] = value; }"
+        )
+        number = torch.tensor(2.0)
+
+        @torch.library.custom_op(f"mps_graph_test::fill_{given}", mutates_args=())
+        def fill(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            out = torch.empty_like(x)
+            library.fill(out, value if given else number)
+            return out
+
+        x, value = numbers(4).to(DEVICE), number if given else numbers(4).to(DEVICE)
+        if not given:
+            with self.assertRaisesRegex(
+                RuntimeError, "a kernel reads a CPU tensor that no operator was given"
+            ):
+                captured(lambda: fill(x, value))
+            return
+        graph, y = captured(lambda: fill(x, value))
+        y.zero_()
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 2.0))
+        number.fill_(5)
+        with self.assertRaisesRegex(RuntimeError, "holds 5 instead of 2"):
+            graph.replay()
+
     @parametrize("change", list(HOST))
     @parametrize("view", [False, True])
     def test_changed_source_raises(self, change, view):

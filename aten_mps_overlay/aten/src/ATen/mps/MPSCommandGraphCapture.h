@@ -66,15 +66,6 @@ std::string inOperator();
 /// Whether the calling thread has the observer.
 bool isObserved(CallbackHandle observer);
 
-/// Tells that the calling thread runs an operator, while it lives.
-class MPSRunningOperator {
- public:
-  explicit MPSRunningOperator(const RecordFunction& function);
-  ~MPSRunningOperator();
-  MPSRunningOperator(const MPSRunningOperator&) = delete;
-  MPSRunningOperator& operator=(const MPSRunningOperator&) = delete;
-};
-
 /// Tells what the calling thread's copies to the device read.
 void setHostSource(std::shared_ptr<MPSHostRefresh> source);
 

@@ -20,6 +20,9 @@ namespace at::mps {
 // The observer of the last capture that this thread began.
 static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 
+// The operators that this thread runs, the caller's first.
+static thread_local std::vector<const RecordFunction*> operators_now;
+
 // Only the thread that has the callback can remove it. On other threads observeInputs() does.
 static void removeObserver(CallbackHandle observer) {
   if (isObserved(observer)) {
@@ -34,14 +37,15 @@ thread_local MPSHostAccess* access_now = nullptr;
 
 // An operator that this thread runs.
 struct Running final : ObserverContext {
-  explicit Running(const RecordFunction& function) : running_operator(function), access(function, access_now) {
+  explicit Running(const RecordFunction& function) : access(function, access_now) {
+    operators_now.push_back(&function);
     access_now = &access;
   }
   ~Running() override {
+    operators_now.pop_back();
     access_now = access.caller;
   }
 
-  const MPSRunningOperator running_operator;
   MPSHostAccess access;
 };
 
@@ -575,8 +579,6 @@ MPSActiveCapture active_capture;
 static thread_local int pauses = 0;
 // What this thread's copies to the device read, if that is a CPU tensor.
 static thread_local std::shared_ptr<MPSHostRefresh> host_source_now;
-// The operators that this thread runs, the caller's first.
-static thread_local std::vector<const RecordFunction*> operators_now;
 // The submitter of the block that this thread runs, if the block is part of a capture.
 static thread_local MPSSubmission* running_submission = nullptr;
 
@@ -651,14 +653,6 @@ std::string inOperator() {
   return name ? std::string(", in ") + name : "";
 }
 
-MPSRunningOperator::MPSRunningOperator(const RecordFunction& function) {
-  operators_now.push_back(&function);
-}
-
-MPSRunningOperator::~MPSRunningOperator() {
-  operators_now.pop_back();
-}
-
 void setHostSource(std::shared_ptr<MPSHostRefresh> source) {
   host_source_now = std::move(source);
 }
@@ -710,11 +704,17 @@ bool isCurrentStreamCapturing() {
 }
 
 void useInCaptureUnderway(const TensorBase& tensor) {
-  if (!tensor.is_mps() || !tensor.has_storage() || !tensor.storage().data()) {
+  const MPSCaptureLock capture;
+  if (!capture || !tensor.has_storage() || !tensor.storage().data()) {
     return;
   }
-  if (const MPSCaptureLock capture; capture) {
+  if (tensor.is_mps()) {
     capture->useTensor(tensor);
+  } else if (tensor.is_cpu() && !(MPSSubmission::isInOperator() && capture->hostComputations().hasSeen(tensor))) {
+    // The kernel gets a copy of the value. The observer sees the CPU tensors of operators only.
+    capture->refuse(
+        "a kernel reads a CPU tensor that no operator was given, and a replay would use the same value. Pass a number, or "
+        "move the tensor to the device before the capture");
   }
 }
 

@@ -79,6 +79,8 @@ class MPSHostComputations {
       const std::vector<Change>& changes,
       const std::string& by,
       const std::string& line);
+  /// True if an operator was given the tensor, or made it.
+  bool hasSeen(const TensorBase& tensor) const;
   /// A captured copy to the device reads the tensor.
   std::string useSource(const TensorBase& given);
   /// The block has ended.

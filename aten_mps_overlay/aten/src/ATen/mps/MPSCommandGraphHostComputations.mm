@@ -219,6 +219,14 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
   return "";
 }
 
+bool MPSHostComputations::hasSeen(const TensorBase& tensor) const {
+  std::lock_guard lock(mutex_);
+  const auto* storage = tensor.storage().unsafeGetStorageImpl();
+  return find(storage) || std::any_of(given_.begin(), given_.end(), [&](const auto& given) {
+           return given.second.record.storageImpl() == storage;
+         });
+}
+
 bool MPSHostComputations::hasUnnamed() const {
   std::lock_guard lock(mutex_);
   return !unnamed_.empty();

@@ -97,6 +97,7 @@ std::string MPSUsedTensor::describe() const {
   return text.str();
 }
 
+// Reads fields alone, as fingerprintOf() does: the caller may hold the lock of a capture.
 std::string MPSUsedTensor::describeChange() const {
   std::ostringstream text;
   const auto now = living();
@@ -105,15 +106,15 @@ std::string MPSUsedTensor::describeChange() const {
   } else if (!now->has_storage()) {
     text << "has no storage now";
   } else if (!isStorageOf(*now, *this)) {
-    text << "now has shape " << now->sizes() << " and another storage of " << now->storage().nbytes() << " bytes";
+    text << "now has shape " << now->sizes_default() << " and another storage of " << now->storage().nbytes() << " bytes";
   } else if (typeMetaToScalarType(now->dtype()) != dtype_) {
     text << "now has dtype " << typeMetaToScalarType(now->dtype());
-  } else if (now->sizes() != IntArrayRef(sizes_)) {
-    text << "now has shape " << now->sizes();
-  } else if (now->strides() != IntArrayRef(strides_)) {
-    text << "now has strides " << now->strides() << " instead of " << IntArrayRef(strides_);
-  } else if (now->storage_offset() != offset_) {
-    text << "now begins at element " << now->storage_offset() << " of its storage instead of " << offset_;
+  } else if (now->sizes_default() != IntArrayRef(sizes_)) {
+    text << "now has shape " << now->sizes_default();
+  } else if (now->strides_default() != IntArrayRef(strides_)) {
+    text << "now has strides " << now->strides_default() << " instead of " << IntArrayRef(strides_);
+  } else if (now->storage_offset_default() != offset_) {
+    text << "now begins at element " << now->storage_offset_default() << " of its storage instead of " << offset_;
   } else if ((fingerprint_ & kRequiresGrad) && now->requires_grad() != requires_grad_) {
     text << "now has requires_grad=" << (requires_grad_ ? "False" : "True");
   } else {
