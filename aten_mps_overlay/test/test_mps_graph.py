@@ -261,7 +261,8 @@ class TestRecording(GraphTestCase):
         )
         y, value = torch.empty(4, device="mps"), torch.tensor(2.0)
         with self.assertRaisesRegex(
-            RuntimeError, "a kernel reads a CPU tensor that no operator was given"
+            RuntimeError,
+            "a kernel reads a CPU tensor that no operator was given",
         ):
             captured(lambda: library.fill(y, value))
         self.assertEqual(y.cpu(), torch.full((4,), 2.0))

@@ -106,7 +106,8 @@ std::string MPSUsedTensor::describeChange() const {
   } else if (!now->has_storage()) {
     text << "has no storage now";
   } else if (!isStorageOf(*now, *this)) {
-    text << "now has shape " << now->sizes_default() << " and another storage of " << now->storage().nbytes() << " bytes";
+    text << "now has shape " << now->sizes_default() << " and another storage of " << now->storage().nbytes()
+         << " bytes";
   } else if (typeMetaToScalarType(now->dtype()) != dtype_) {
     text << "now has dtype " << typeMetaToScalarType(now->dtype());
   } else if (now->sizes_default() != IntArrayRef(sizes_)) {
