@@ -254,18 +254,19 @@ class TestRecording(GraphTestCase):
         self.assertEqual(self.check_replays(function, [(4, 4)]).stats()["kernels"], 2)
 
     def test_custom_kernel_with_a_cpu_tensor(self):
-        """No operator tells the capture of the tensor, of which the kernel gets a copy."""
+        """The kernel gets a copy of the value."""
         library = torch.mps._compile_shader(
             "kernel void fill(device float* out, constant float& value, uint i [[thread_position_in_grid]]) "
             "{ out[i] = value; }"
         )
         y, value = torch.empty(4, device="mps"), torch.tensor(2.0)
-        with self.assertRaisesRegex(
-            RuntimeError,
-            "a kernel reads a CPU tensor that no operator was given",
-        ):
-            captured(lambda: library.fill(y, value))
+        graph, _ = captured(lambda: library.fill(y, value))
+        y.zero_()
+        graph.replay()
         self.assertEqual(y.cpu(), torch.full((4,), 2.0))
+        value.fill_(5)
+        with self.assertRaisesRegex(RuntimeError, "holds 5 instead of 2"):
+            graph.replay()
 
     def test_sticky_state(self):
         """A dispatch that relies on what was bound before the last pipeline change."""
@@ -896,6 +897,8 @@ HOST_WORK = {
     "numpy": lambda t: torch.from_numpy(t["host"].numpy().astype("float64")).to(
         "mps", torch.float32
     ),
+    "numpy_number": lambda t: t["x"] * torch.from_numpy(t["number"].numpy()),
+    "numpy_item": lambda t: t["x"] * torch.from_numpy(t["host"].numpy())[2].item(),
     "generator": lambda t: torch.randn(4, generator=t["generator"]).to("mps"),
     "draw": lambda t: torch.empty(4).uniform_().to("mps"),
     "deepcopy": lambda t: copy.deepcopy(t["module"]).to("mps"),

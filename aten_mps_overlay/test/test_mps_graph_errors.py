@@ -87,17 +87,6 @@ class TestCaptureMessages(MessageTestCase):
             which splits the model there.""",
         )
 
-    def test_cpu_tensor_of_a_kernel(self):
-        library = torch.mps._compile_shader(
-            "kernel void fill(device float* out, constant float& value) { *out = value; }"
-        )
-        self.assert_refused(
-            lambda: library.fill(self.x, torch.tensor(2.0)),
-            """torch.mps graph capture: a kernel reads a CPU tensor that no operator was given, and a replay would use
-            the same value. Pass a number, or move the tensor to the device before the capture. The capture was
-            dropped.""",
-        )
-
     def test_nested_capture(self):
         graph = torch.mps.MPSGraph()
         self.assert_refused(

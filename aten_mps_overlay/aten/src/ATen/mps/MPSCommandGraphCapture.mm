@@ -710,11 +710,8 @@ void useInCaptureUnderway(const TensorBase& tensor) {
   }
   if (tensor.is_mps()) {
     capture->useTensor(tensor);
-  } else if (tensor.is_cpu() && !(MPSSubmission::isInOperator() && capture->hostComputations().hasSeen(tensor))) {
-    // The kernel gets a copy of the value. The observer sees the CPU tensors of operators only.
-    capture->refuse(
-        "a kernel reads a CPU tensor that no operator was given, and a replay would use the same value. Pass a number, or "
-        "move the tensor to the device before the capture");
+  } else if (tensor.is_cpu()) {
+    capture->refuseAt(capture->hostComputations().readInKernel(tensor));
   }
 }
 

@@ -79,8 +79,8 @@ class MPSHostComputations {
       const std::vector<Change>& changes,
       const std::string& by,
       const std::string& line);
-  /// True if an operator was given the tensor, or made it.
-  bool hasSeen(const TensorBase& tensor) const;
+  /// A kernel gets a copy of the tensor's value.
+  std::string readInKernel(const TensorBase& tensor);
   /// A captured copy to the device reads the tensor.
   std::string useSource(const TensorBase& given);
   /// The block has ended.
@@ -99,6 +99,8 @@ class MPSHostComputations {
     // keeps the address from being used again
     c10::weak_intrusive_ptr<StorageImpl> storage;
     Origin origin;
+    // not PyTorch's own memory
+    bool is_foreign = false;
     // what computed it, in words
     std::string reason;
     // how many captured copies read it
@@ -120,6 +122,7 @@ class MPSHostComputations {
   const Known* find(const StorageImpl* storage) const;
   bool isComputed(const MPSHostAccess::Use& use) const;
   std::string read(const MPSHostAccess::Use& use, bool is_condition);
+  std::string readValue(const MPSHostAccess::Use& use);
   static std::string whyRead(const Known& known, bool is_condition);
   Known& add(
       const c10::weak_intrusive_ptr<StorageImpl>& storage,

@@ -53,13 +53,18 @@ static auto hasPythonObject(Slot* slot, long) -> decltype(slot->load_pyobj() != 
   return slot->load_pyobj() != nullptr;
 }
 
+// Memory of another library, as numpy's, gets into a tensor without an operator, and may change without one.
+static bool isForeign(const StorageImpl& storage) {
+  return storage.data_ptr().get_deleter() != c10::GetCPUAllocator()->raw_deleter();
+}
+
 // A number of the program: an operator wrapped it in a tensor, or an assignment to elements did in Python, where the
 // tensors of the program are objects.
 static bool isNumber(const Tensor& tensor) {
   auto* impl = tensor.unsafeGetTensorImpl();
   return impl->is_wrapped_number() ||
       (tensor.dim() == 0 && tensor.storage().use_count() == 1 && knowsProgramLine() &&
-       !hasPythonObject(impl->pyobj_slot(), 0));
+       !hasPythonObject(impl->pyobj_slot(), 0) && !isForeign(*tensor.storage().unsafeGetStorageImpl()));
 }
 
 // Not a tensor that only says so, such as a fake one or a wrapper: those have no memory to look at.
@@ -129,7 +134,11 @@ bool MPSHostComputations::isComputed(const MPSHostAccess::Use& use) const {
 
 MPSHostComputations::Known& MPSHostComputations::add(const c10::weak_intrusive_ptr<StorageImpl>& storage,
                                                      Origin origin) {
-  return known_.try_emplace(storage._unsafe_get_target(), Known{storage, origin, {}}).first->second;
+  const auto [position, is_new] = known_.try_emplace(storage._unsafe_get_target(), Known{storage, origin});
+  if (const auto living = is_new ? storage.lock() : nullptr) {
+    position->second.is_foreign = isForeign(*living);
+  }
+  return position->second;
 }
 
 std::string MPSHostComputations::whyRead(const Known& known, bool is_condition) {
@@ -161,6 +170,15 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
     given.is_read |= is_root && (storage != own || tensor == use.tensor._unsafe_get_target());
   }
   return "";
+}
+
+std::string MPSHostComputations::readValue(const MPSHostAccess::Use& use) {
+  const auto* known = find(use.storage._unsafe_get_target());
+  if (known && known->origin == Origin::CONSTANT) {
+    return "";
+  }
+  const bool is_draw = known && known->origin == Origin::COMPUTED && known->roots.empty() && !known->is_written;
+  return is_draw ? whyRead(*known, /*is_condition=*/false) : read(use, /*is_condition=*/false);
 }
 
 std::string MPSHostComputations::begin(const RecordFunction& function, const MPSHostAccess& access) {
@@ -205,13 +223,7 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
   }
   std::lock_guard lock(mutex_);
   for (const auto& use : access.uses) {
-    const auto* known = find(use.storage._unsafe_get_target());
-    const bool is_constant = known && known->origin == Origin::CONSTANT;
-    if (use.is_written || use.is_passed_on || is_constant) {
-      continue;
-    }
-    const bool is_draw = known && known->origin == Origin::COMPUTED && known->roots.empty() && !known->is_written;
-    auto problem = is_draw ? whyRead(*known, /*is_condition=*/false) : read(use, /*is_condition=*/false);
+    auto problem = use.is_written || use.is_passed_on ? std::string() : readValue(use);
     if (!problem.empty()) {
       return problem;
     }
@@ -219,12 +231,14 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
   return "";
 }
 
-bool MPSHostComputations::hasSeen(const TensorBase& tensor) const {
+std::string MPSHostComputations::readInKernel(const TensorBase& tensor) {
   std::lock_guard lock(mutex_);
-  const auto* storage = tensor.storage().unsafeGetStorageImpl();
-  return find(storage) || std::any_of(given_.begin(), given_.end(), [&](const auto& given) {
-           return given.second.record.storageImpl() == storage;
-         });
+  // Operators wrap numbers of the program. What they make otherwise is gone when the block ends.
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    given_.try_emplace(tensor.unsafeGetTensorImpl(), Given{MPSUsedTensor(tensor)});
+    return readValue({MPSHostAccess::WeakTensor(tensor.getIntrusivePtr()), tensor.storage().getWeakStorageImpl()});
+  }
+  return "";
 }
 
 bool MPSHostComputations::hasUnnamed() const {
@@ -357,20 +371,15 @@ std::string MPSHostComputations::useSource(const TensorBase& given) {
   return "";
 }
 
-// Memory that is not PyTorch's own, as numpy's, gets into a tensor without an operator. When only the graph has it at
-// the end, the block made it.
+// What only the graph has when the block ends, the block made.
 std::string MPSHostComputations::endBlock() const {
   std::lock_guard lock(mutex_);
-  for (const auto& [address, known] : known_) {
-    const auto storage = known.storage.lock();
-    if (known.origin != Origin::OUTSIDE || known.copies == 0 || !storage ||
-        storage->data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter()) {
-      continue;
-    }
-    if (known.storage.use_count() == 1 + known.copies * MPSHostSource::storage_references) {
+  for (const auto& [_, given] : given_) {
+    const auto* known = find(given.record.storageImpl());
+    const bool is_used = known && known->origin == Origin::OUTSIDE && (known->copies > 0 || given.is_read);
+    if (is_used && known->is_foreign && isLeftToGraphs(given.record)) {
       return c10::str(
-          "the block made a CPU tensor from memory of numpy or another library and copied it to the device. A replay "
-          "would copy the same values. ",
+          "the block made a CPU tensor from memory of numpy or another library, and a replay would use the same values. ",
           cure);
     }
   }
