@@ -183,31 +183,14 @@ NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error 
   return [[SimulatedComputePipelineState alloc] initWithFunction:function descriptor:nil];
 }
 
-- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
-                                                           options:(MTLPipelineOption)options
-                                                        reflection:(MTLComputePipelineReflection**)reflection
-                                                             error:(NSError**)error {
-  COUNT_CALL();
-  VALIDATE(function, "the function is nil");
-  auto* pipeline = [[SimulatedComputePipelineState alloc] initWithFunction:function descriptor:nil];
-  if (reflection) {
-    *reflection = pipeline_reflection(function);
-  }
-  return pipeline;
-}
-
 - (id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                                              options:(MTLPipelineOption)options
                                                           reflection:(MTLComputePipelineReflection**)reflection
                                                                error:(NSError**)error {
   COUNT_CALL();
   VALIDATE(descriptor.computeFunction, "the descriptor has no function");
-  auto* pipeline = [[SimulatedComputePipelineState alloc] initWithFunction:descriptor.computeFunction
-                                                                descriptor:descriptor];
-  if (reflection) {
-    *reflection = pipeline_reflection(descriptor.computeFunction);
-  }
-  return pipeline;
+  VALIDATE(options == MTLPipelineOptionNone && !reflection, "the simulator has no reflection");
+  return [[SimulatedComputePipelineState alloc] initWithFunction:descriptor.computeFunction descriptor:descriptor];
 }
 
 COUNTED_GETTER(id<MTLSharedEvent>, newSharedEvent, [[SimulatedSharedEvent alloc] init])

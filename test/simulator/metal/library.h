@@ -45,8 +45,6 @@ SimulatedFunction* checked_function(id<MTLFunction> object, const char* function
 
 namespace mps_simulator {
 
-MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function);
-
 // As checked_buffer(), for pipelines.
 SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function);
 

@@ -129,34 +129,6 @@ COPIES_PROPERTIES
 
 @end
 
-@interface SimulatedBinding : NSObject <MTLBufferBinding, MTLThreadgroupBinding> {
- @public
-  mps_simulator::shader::Argument _argument;
-}
-@end
-
-@implementation SimulatedBinding
-
-GETTER(NSString*, name, [NSString stringWithUTF8String:_argument.name.c_str()])
-GETTER(MTLBindingType, type, _argument.threadgroup ? MTLBindingTypeThreadgroupMemory : MTLBindingTypeBuffer)
-GETTER(MTLBindingAccess, access, _argument.writable ? MTLBindingAccessReadWrite : MTLBindingAccessReadOnly)
-GETTER(NSUInteger, index, _argument.index)
-
-@end
-
-@interface MTLComputePipelineReflection ()
-@property(nonatomic, readwrite, retain) NSArray<id<MTLBinding>>* bindings;
-@end
-
-@implementation MTLComputePipelineReflection
-
-- (void)dealloc {
-  [_bindings release];
-  [super dealloc];
-}
-
-@end
-
 @implementation MTLComputePipelineDescriptor
 
 - (instancetype)init {
@@ -219,19 +191,6 @@ COUNTED_GETTER(BOOL, supportIndirectCommandBuffers, _supportsIndirectCommandBuff
 @end
 
 namespace mps_simulator {
-
-MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function) {
-  NSMutableArray* bindings = [NSMutableArray array];
-  for (const auto& argument : checked_function(function, "MTLComputePipelineReflection")->_function->arguments()) {
-    SimulatedBinding* binding = [[SimulatedBinding alloc] init];
-    binding->_argument = argument;
-    [bindings addObject:binding];
-    [binding release];
-  }
-  MTLComputePipelineReflection* reflection = [[[MTLComputePipelineReflection alloc] init] autorelease];
-  reflection.bindings = bindings;
-  return reflection;
-}
 
 SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function) {
   static const Class pipeline_class = [SimulatedComputePipelineState class];

@@ -116,11 +116,6 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
 - (nullable id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
                                                                       error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
-    newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
-                                options:(MTLPipelineOption)options
-                             reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
-                                  error:(NSError* _Nullable* _Nullable)error;
-- (nullable id<MTLComputePipelineState>)
     newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                   options:(MTLPipelineOption)options
                                reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection

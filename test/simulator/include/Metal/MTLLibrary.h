@@ -11,31 +11,6 @@ typedef NS_ENUM(NSUInteger, MTLDataType) {
   MTLDataTypeUShort = 41,
 };
 
-typedef NS_ENUM(NSInteger, MTLBindingType) {
-  MTLBindingTypeBuffer = 0,
-  MTLBindingTypeThreadgroupMemory = 1,
-};
-
-typedef NS_ENUM(NSUInteger, MTLBindingAccess) {
-  MTLBindingAccessReadOnly = 0,
-  MTLBindingAccessReadWrite = 1,
-};
-
-typedef MTLBindingAccess MTLArgumentAccess;
-
-@protocol MTLBinding <NSObject>
-@property(readonly) NSString* name;
-@property(readonly) MTLBindingType type;
-@property(readonly) MTLBindingAccess access;
-@property(readonly) NSUInteger index;
-@end
-
-@protocol MTLBufferBinding <MTLBinding>
-@end
-
-@protocol MTLThreadgroupBinding <MTLBinding>
-@end
-
 @protocol MTLComputePipelineState;
 @protocol MTLIndirectCommandBuffer;
 
@@ -110,13 +85,10 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @end
 
 typedef NS_OPTIONS(NSUInteger, MTLPipelineOption) {
-  MTLPipelineOptionArgumentInfo = 1,
-  MTLPipelineOptionBindingInfo = 1,
+  MTLPipelineOptionNone = 0,
 };
 
-@interface MTLComputePipelineReflection : NSObject
-@property(nonatomic, readonly) NSArray<id<MTLBinding>>* bindings;
-@end
+@class MTLComputePipelineReflection;
 
 typedef MTLComputePipelineReflection* __autoreleasing MTLAutoreleasedComputePipelineReflection;
 

@@ -24,10 +24,6 @@ class MPSEncoderState {
 
   explicit MPSEncoderState(const MPSKernelStep& kernels) : kernels_(kernels) {}
 
-  /// Returns where the data of the step lies.
-  const uint64_t* data() const {
-    return kernels_.data.data();
-  }
   /// Takes the next call of the step.
   void apply(const MPSEncoderCall& call);
 
@@ -36,9 +32,6 @@ class MPSEncoderState {
   std::map<NSUInteger, NSUInteger> threadgroup_memory;
   // since the last dispatch
   std::vector<std::pair<id<MTLResource>, MTLResourceUsage>> new_resources;
-  bool has_resources = false;
-  // a barrier was asked for since the last dispatch
-  bool has_barrier = false;
 
  private:
   void bind(NSUInteger index, id<MTLBuffer> buffer, NSUInteger offset);

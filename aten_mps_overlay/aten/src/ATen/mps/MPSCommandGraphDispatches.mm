@@ -9,14 +9,12 @@ void MPSEncoderState::bind(NSUInteger index, id<MTLBuffer> buffer, NSUInteger of
 
 void MPSEncoderState::use(id<MTLResource> resource, MTLResourceUsage usage) {
   new_resources.emplace_back(resource, usage);
-  has_resources = true;
 }
 
 void MPSEncoderState::apply(const MPSEncoderCall& call) {
   using Kind = MPSEncoderCall::Kind;
   if (std::exchange(is_after_dispatch_, call.isWork())) {
     new_resources.clear();
-    has_barrier = false;
   }
   switch (call.kind) {
     case Kind::SET_PIPELINE:
@@ -59,9 +57,6 @@ void MPSEncoderState::apply(const MPSEncoderCall& call) {
     }
     case Kind::BARRIER:
     case Kind::BARRIER_FOR_RESOURCES:
-      has_barrier = true;
-      break;
-    case Kind::EXECUTE:
     case Kind::ENCODE_OBJECT:
     case Kind::DISPATCH_THREADS:
     case Kind::DISPATCH_THREADGROUPS:

@@ -28,7 +28,6 @@
 namespace at::mps {
 
 class MPSHostRefresh;
-class MPSIndirectCommands;
 
 /// Owns one reference to an Objective-C object, for containers of C++ values.
 template <typename T>
@@ -78,7 +77,6 @@ struct MPSEncoderCall {
     USE_RESOURCES,
     BARRIER,
     BARRIER_FOR_RESOURCES,
-    EXECUTE,
     ENCODE_OBJECT,
     DISPATCH_THREADS,
     DISPATCH_THREADGROUPS,
@@ -110,8 +108,6 @@ struct MPSKernelStep {
   std::vector<std::shared_ptr<const MPSRefreshedBytes>> refreshed;
   // what the calls ENCODE_OBJECT name by their value: MPS kernel objects that encode themselves
   std::vector<MPSRetained<void (^)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>)>> objects;
-  // what the calls EXECUTE name by their value
-  std::vector<std::shared_ptr<const MPSIndirectCommands>> indirect;
   size_t dispatches = 0;
 
   template <typename T>

@@ -67,9 +67,6 @@ void encodeCall(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kerne
     case Kind::BARRIER_FOR_RESOURCES:
       [encoder memoryBarrierWithResources:kernels.at<id<MTLResource>>(call) count:call.count];
       break;
-    case Kind::EXECUTE:
-      kernels.indirect[call.value]->encode(encoder);
-      break;
     case Kind::DISPATCH_THREADS: {
       const auto* sizes = kernels.at<MTLSize>(call);
       [encoder dispatchThreads:sizes[0] threadsPerThreadgroup:sizes[1]];
@@ -543,10 +540,7 @@ void MPSCommandGraphReplay::useIndirectCommands(id<MTLDevice> device) {
     NSMutableArray* used = [NSMutableArray arrayWithArray:used_.get()];
     for (auto& step : order_) {
       const auto* kernels = std::get_if<MPSKernelStep>(step);
-      if (auto made = kernels ? withIndirectCommands(*kernels, device) : std::nullopt) {
-        for (const auto& commands : made->indirect) {
-          commands->addUsedTo(used);
-        }
+      if (auto made = kernels ? withIndirectCommands(*kernels, device, used) : std::nullopt) {
         step = &indirect_.emplace_back(std::move(*made));
       }
     }
