@@ -1320,6 +1320,22 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
         )
         self.assertEqual([s["operator"] for s in report["splits"]], ["linalg_svd"])
 
+    def test_svd_runs_eagerly(self):
+        """Also where torch.fx has written the code of the graph before the backend gets it."""
+
+        def function(x):
+            return torch.linalg.svd(x)[1] * 2
+
+        with torch.fx._lazy_graph_module._force_skip_lazy_graph_module():
+            compiled = torch.compile(
+                function, backend="mpsgraphs", dynamic=True, options={"max_graphs": 1}
+            )
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for n in (3, 4, 5):
+                    x = new(n, n)
+                    self.assertEqual(compiled(x), function(x), **EXACT)
+
     def test_gradients_that_the_cpu_computes(self):
         """Eager records copies to the CPU. A function with such an operator runs eagerly if it needs gradients."""
 

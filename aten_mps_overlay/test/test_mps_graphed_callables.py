@@ -156,7 +156,7 @@ class TestGraphedCallables(TestCase):
         own = layer.forward
         for _ in range(3):
             torch.mps.make_graphed_callables(layer, (new(2, 4),))
-            self.assertEqual(layer.forward._original, own)
+            self.assertEqual(layer.forward.original, own)
         for x in (new(2, 4), new(2, 4)):
             wanted = F.linear(x, layer.weight, layer.bias)
             self.assertEqual(layer(x), wanted, **EXACT)

@@ -84,7 +84,7 @@ class OrderTestCase(GraphTestCase):
     @contextlib.contextmanager
     def assert_replays(self, graphed, count):
         """The forward graph is replayed so many times in the block."""
-        graph = graphed.forward._state.forward_graph
+        graph = graphed.forward.forward_graph
         before = graph.stats()["replays"]
         yield
         self.assertEqual(graph.stats()["replays"] - before, count)
@@ -174,7 +174,7 @@ class TestModules(OrderTestCase):
         graphed = torch.mps.make_graphed_callables(lambda x: layer(x), (new(5, 4),))
         with torch.no_grad():
             self.assertEqual(graphed(x), layer(x), **EXACT)
-        self.assertEqual(graphed._state.forward_graph.stats()["replays"], 1)
+        self.assertEqual(graphed.forward_graph.stats()["replays"], 1)
         with self.assertWarnsRegex(UserWarning, "runs eagerly: it uses a tensor"):
             graphed(x).sum().backward()
         self.assertEqual(layer.bias.grad, torch.full((3,), 5.0, device="mps"), **EXACT)
@@ -471,7 +471,7 @@ class TestAliases(OrderTestCase):
         ]
         self.assertEqual(*results, **EXACT)
         self.assertEqual(*pairs, **EXACT)
-        replays = graphed._state.forward_graph.stats()["replays"]
+        replays = graphed.forward_graph.stats()["replays"]
         self.assertEqual(replays, kind == "apart")
 
     def test_argument_that_is_a_written_buffer(self):

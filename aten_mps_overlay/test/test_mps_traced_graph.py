@@ -16,7 +16,8 @@ from torch.mps._traced_graph import (
     mutated,
     TracedGraph,
 )
-from torch.mps._traced_run import CapturedStep, EagerStep, StateBefore, TracedRun
+from torch.mps._static_memory import StateBefore
+from torch.mps._traced_run import CapturedStep, EagerStep, TracedRun
 from torch.testing._internal.common_utils import run_tests, TestCase
 
 
@@ -117,7 +118,7 @@ class TestTracedRun(TestCase):
         traced = trace(program, x.clone())
         run = run_of(traced, x)
         value, state = x.clone(), torch.mps.get_rng_state()
-        before = StateBefore(run, traced.nodes)
+        before = StateBefore([x])
         EagerStep(traced.nodes).run(run)
         self.assertNotEqual(x, value)
         before.bring_back()

@@ -19,6 +19,7 @@ from ._traced_run import (
     CapturedStep,
     copy_of,
     dense_copy_of,
+    EagerStep,
     place_of,
     TracedRun,
     Values,
@@ -113,11 +114,6 @@ class _Graphs:
     def __post_init__(self) -> None:
         self.all_places = b"".join(self.places)
 
-    def reset(self) -> None:
-        for step in self.steps:
-            if isinstance(step, CapturedStep):
-                step.graph.reset()
-
 
 # All that exist, in the order in which they were made.
 _made: "weakref.WeakValueDictionary[int, CompiledGraph]" = weakref.WeakValueDictionary()
@@ -179,10 +175,7 @@ class CompiledGraph:
         self.positions = {node: i for i, node in enumerate(placeholders)}
         written = set(mutated(self.traced.nodes))
         self.written = [i for i in self.moving if placeholders[i] in written]
-        self.capture = TracedCapture(
-            self.traced,
-            f"{name} ({part})",
-        )
+        self.capture = TracedCapture(self.traced, f"{name} ({part})")
         self.capture_of_all_sizes: Optional[TracedCapture] = None
         # whether a call may consist of replays and of copies of their results
         self.is_simple = (
@@ -210,13 +203,7 @@ class CompiledGraph:
         """The results that a forward pass keeps for the backward pass."""
         return self.traced.results[self.roles.returned :]
 
-    def __call__(self, args: List[Any]) -> List[Any]:
-        given = tuple(args)
-        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
-        return self.call(*given)
-
     def call(self, *args: Any) -> List[Any]:
-        """As a call with a list, which empties the list."""
         with self.shared.lock:
             # none in a capture
             graphs = self._find(args) if self.is_simple else None
@@ -284,8 +271,6 @@ class CompiledGraph:
     def drop(self) -> None:
         """Gives all memory back; later calls capture again."""
         with self.shared.lock:
-            for graphs in self.graphs:
-                graphs.reset()
             self.graphs.clear()
             _made.pop(self.number, None)
 
@@ -540,28 +525,22 @@ class CompiledGraph:
         captured_steps = [s for s in graphs.steps if isinstance(s, CapturedStep)]
         captured = {node for step in captured_steps for node in step.nodes}
         graphs.has_eager_steps = len(captured_steps) < len(graphs.steps)
-        wanted = {n for n in self.traced.results if isinstance(n, Node)}
-        wanted |= self.traced.read_by_views
-        saved = set(self.saved)
         if graphs.has_eager_steps:
-            # what one step leaves to others, also for a call that goes on eagerly in the middle
+            saved = set(self.saved)
             for step in graphs.steps:
-                inputs = {n for node in step.nodes for n in node.all_input_nodes}
-                if isinstance(step, CapturedStep):
-                    wanted.update(inputs.difference(step.nodes))
-                else:
-                    wanted.update(inputs)
+                if isinstance(step, EagerStep):
                     step.kept = {
                         n: run.values[n]
                         for n in step.nodes
                         if n in saved or captured.intersection(n.users)
                     }
+        # The capture has dropped what is not read after its own piece.
         arguments = set(self.traced.placeholders)
         copied = {self.traced.placeholders[i] for i in graphs.copies}
         graphs.values = {
             n: value
             for n, value in run.values.items()
-            if n in copied or (n in wanted and n not in arguments)
+            if n in copied or n not in arguments
         }
         results = [
             value

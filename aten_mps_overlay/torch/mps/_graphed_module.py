@@ -1,7 +1,6 @@
-r"""What a graphed callable asks of a module, and puts in the place of its ``forward``."""
+r"""What a graphed callable asks of a module."""
 
-import types
-from typing import Any, Callable, Dict, NoReturn, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 import torch
 from torch.nn.modules import module as _nn_module
@@ -15,58 +14,6 @@ _HOOKS = (
     "_backward_hooks",
     "_backward_pre_hooks",
 )
-
-
-class GraphedForward:
-    """The ``forward`` of a graphed module. A copy of the module gets its own eager one."""
-
-    def __init__(
-        self, state: Any, module: torch.nn.Module, original: Callable[..., Any]
-    ) -> None:
-        self._state = state
-        self._module = module
-        self._original = original
-        self.static_inputs = state.static_inputs()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._state(*args, **kwargs)
-
-    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
-        original = self._original
-        copy = memo.get(id(self._module))
-        if copy is None or not isinstance(original, types.MethodType):
-            return original
-        return types.MethodType(original.__func__, copy)
-
-    def __reduce__(self) -> Any:
-        _refuse_pickling(self._module)
-
-
-class GraphedFunction:
-    """What a function becomes. A copy of it is the same function, as of any other."""
-
-    def __init__(self, state: Any) -> None:
-        self._state = state
-        self.static_inputs = state.static_inputs()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._state(*args, **kwargs)
-
-    def __copy__(self) -> "GraphedFunction":
-        return self
-
-    def __deepcopy__(self, memo: Dict[int, Any]) -> "GraphedFunction":
-        return self
-
-    def __reduce__(self) -> Any:
-        _refuse_pickling(self._state.function)
-
-
-def _refuse_pickling(function: Any) -> NoReturn:
-    raise TypeError(
-        f"make_graphed_callables: the graphed {name_of(function)} can't be pickled, since its graphs belong to "
-        "this process. Save the state_dict() of the model instead."
-    )
 
 
 def state_of(module: torch.nn.Module) -> Tuple[Any, ...]:

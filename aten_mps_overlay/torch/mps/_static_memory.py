@@ -33,6 +33,21 @@ def replay_of(mps_graph: MPSGraph) -> Callable[[], None]:
     return mps_graph.replay if any(stats.get(kind) for kind in _STEPS) else lambda: None
 
 
+class StateBefore:
+    """What a run changes and shall not: tensors, and the default generator if it draws."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor], draws: bool = True) -> None:
+        self.saved = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        self.state = torch.mps.get_rng_state() if draws else None
+
+    def bring_back(self) -> None:
+        with torch.no_grad():
+            for tensor, value in self.saved:
+                tensor.copy_(value)
+        if self.state is not None:
+            torch.mps.set_rng_state(self.state)
+
+
 class GraphPool:
     """A memory pool and the graphs that were captured into it.
 

@@ -5,16 +5,19 @@ import operator
 import warnings
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, List, Optional, Sequence, Set, Union
+from typing import Any, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch.fx import Node
 
+from ._static_memory import StateBefore
 from ._traced_graph import (
     devices,
     forbids_capture,
     is_of_host,
+    is_random,
     line_of,
+    mutated,
     reads_tensors,
     TracedGraph,
     varies,
@@ -23,7 +26,6 @@ from ._traced_run import (
     CapturedStep,
     EagerStep,
     keep_dense,
-    StateBefore,
     TracedRun,
     Values,
 )
@@ -57,7 +59,6 @@ class TracedCapture:
     Arguments:
         traced: The graph.
         name: What warnings call it.
-        options: Those of each :class:`MPSGraph`.
 
     Attributes:
         is_on_device: Whether any operator runs on the device.
@@ -65,10 +66,9 @@ class TracedCapture:
         splits: The operators that raised in a capture.
     """
 
-    def __init__(self, traced: TracedGraph, name: str, **options: Any) -> None:
+    def __init__(self, traced: TracedGraph, name: str) -> None:
         self.traced = traced
         self.name = name
-        self.options = options
         self.is_on_device = any("mps" in devices(n) for n in traced.nodes)
         self.is_possible = self.is_on_device and not any(
             forbids_capture(n) for n in traced.nodes
@@ -100,9 +100,9 @@ class TracedCapture:
         done = 0
         splits_before = len(self.splits)
         while done < len(self.traced.nodes):
-            end = self._end_of_step(done)
+            end, is_eager = self._step_from(done)
             nodes = self.traced.nodes[done:end]
-            if self._runs_eagerly(nodes):
+            if is_eager:
                 for node in nodes:
                     keep_dense(run, node)
                 steps.append(EagerStep(nodes))
@@ -120,24 +120,19 @@ class TracedCapture:
             self._tell()
         return steps
 
-    def _runs_eagerly(self, nodes: Sequence[Node]) -> bool:
-        return any(n in self._eager_nodes for n in nodes) or not any(
-            devices(n) or reads_tensors(n) for n in nodes
-        )
-
-    def _end_of_step(self, first: int) -> int:
-        """The operators from the first one on that all run eagerly, or all don't. Numbers go with those before."""
+    def _step_from(self, first: int) -> Tuple[int, bool]:
+        """The end of the operators that all run eagerly or all don't, and which. Numbers go with those before."""
         is_eager: Optional[bool] = None
         for position, node in enumerate(self.traced.nodes[first:], first):
             if node in self._eager_nodes or devices(node) or reads_tensors(node):
                 here = node in self._eager_nodes
                 if is_eager is not None and here != is_eager:
-                    return position
+                    return position, is_eager
                 is_eager = here
-        return len(self.traced.nodes)
+        return len(self.traced.nodes), is_eager is not False
 
     def _new_graph(self) -> MPSGraph:
-        mps_graph = MPSGraph(**self.options)
+        mps_graph = MPSGraph()
         # StateBefore brings no other one back
         mps_graph._draw_from_default_only()
         return mps_graph
@@ -147,7 +142,8 @@ class TracedCapture:
     ) -> Optional[CapturedStep]:
         """Returns None if one of the operators can't be captured; it is known by then."""
         nodes = self.traced.nodes[first:end]
-        before = StateBefore(run, nodes)
+        written = [run.values[n] for n in mutated(nodes)]
+        before = StateBefore(written, draws=any(map(is_random, nodes)))
         own: Set[Node] = set()
         scalars: Values = {}
         mps_graph = self._new_graph()
@@ -176,6 +172,7 @@ class TracedCapture:
                 self._note("the whole function", nodes[0], error)
                 raise _CantCapture from error
             refused = node or self._find_refused(run, nodes, pool)
+            before.bring_back()
             for one in [refused] if refused else nodes:
                 self._eager_nodes.add(one)
                 self._eager_nodes.update(
@@ -192,17 +189,13 @@ class TracedCapture:
         self, run: TracedRun, nodes: Sequence[Node], pool: _PoolHandle
     ) -> Optional[Node]:
         """The operator that makes a capture fail when it ends."""
-        before = StateBefore(run, nodes)
-        found = None
         for node in nodes:
             try:
                 with graph(self._new_graph(), pool=pool, empty_cache=False):
                     run.call(node, {})
             except RuntimeError:
-                found = node
-                break
-        before.bring_back()
-        return found
+                return node
+        return None
 
     def _note(self, name: str, node: Node, error: Exception) -> None:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

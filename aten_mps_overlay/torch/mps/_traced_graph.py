@@ -4,6 +4,7 @@ import operator
 import os
 import re
 import sys
+import traceback
 from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
@@ -11,6 +12,8 @@ import torch
 from torch._higher_order_ops.effects import with_effects
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import py_sym_types
+from torch.fx.experimental.symbolic_shapes import has_free_symbols
 from torch.utils import _pytree as pytree
 
 
@@ -192,16 +195,11 @@ def mutated(nodes: Sequence[Node]) -> List[Node]:
 
 def varies(node: Node) -> bool:
     """Whether a size or number of the node, or of one that it reads, is another one in other calls."""
-    symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
-    for leaf in pytree.tree_leaves(
-        [n.meta.get("val") for n in (node, *node.all_input_nodes)]
-    ):
-        numbers = [leaf]
-        if isinstance(leaf, torch.Tensor):
-            numbers = [*leaf.shape, *leaf.stride(), leaf.storage_offset()]
-        if any(isinstance(number, symbolic) for number in numbers):
-            return True
-    return False
+    values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    return any(
+        isinstance(value, (torch.Tensor, *py_sym_types)) and has_free_symbols(value)
+        for value in pytree.tree_leaves(values)
+    )
 
 
 def line_of(node: Node) -> str:
@@ -217,13 +215,11 @@ def line_of(node: Node) -> str:
 
 def _caller() -> str:
     """The line of the program that calls the compiled function, if this thread runs it."""
-    frame: Optional[FrameType] = sys._getframe()
-    while frame and _module_of(frame) in ("", "contextlib", "torch"):
-        frame = frame.f_back
-    if frame is None:
-        return ""
-    code = frame.f_code
-    return f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
+    for frame, line in traceback.walk_stack(sys._getframe()):
+        if _module_of(frame) not in ("", "contextlib", "torch"):
+            code = frame.f_code
+            return f"{code.co_filename}:{line}, in {code.co_name}"
+    return ""
 
 
 def _module_of(frame: FrameType) -> str:

@@ -9,7 +9,7 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from ._static_memory import replay_of
-from ._traced_graph import copies, is_random, mutated
+from ._traced_graph import copies
 from .graphs import MPSGraph
 
 
@@ -48,10 +48,6 @@ class TracedRun:
             value: Any = self.module
             for name in target.split("."):
                 value = getattr(value, name)
-        elif node.op == "call_module":
-            value = self.module.get_submodule(target)(*args, **kwargs)
-        elif node.op == "call_method":
-            value = getattr(args[0], target)(*args[1:], **kwargs)
         else:
             value = target(*args, **kwargs)
         self.values[node] = value
@@ -62,20 +58,6 @@ class TracedRun:
         self.is_whole = False
         for node in nodes:
             self.call(node)
-
-
-class StateBefore:
-    """What an attempt to capture changes: inputs that the operators write to, and the default generator."""
-
-    def __init__(self, run: TracedRun, nodes: Sequence[Node]) -> None:
-        self.saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
-        self.state = torch.mps.get_rng_state() if any(map(is_random, nodes)) else None
-
-    def bring_back(self) -> None:
-        for tensor, value in self.saved:
-            tensor.copy_(value)
-        if self.state is not None:
-            torch.mps.set_rng_state(self.state)
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@ r"""Functions and modules whose forward and backward passes are captured graphs.
 
 import gc
 import inspect
+import types
 import warnings
 from typing import (
     Any,
@@ -24,12 +25,17 @@ from ._graphed_module import (
     check_module,
     check_plain,
     describe,
-    GraphedForward,
-    GraphedFunction,
     name_of,
     state_of,
 )
-from ._static_memory import GraphPool, replay_of, SAME, StaticMemory, UNLIKE
+from ._static_memory import (
+    GraphPool,
+    replay_of,
+    SAME,
+    StateBefore,
+    StaticMemory,
+    UNLIKE,
+)
 from .graphs import _check_capture_options, _check_type, _PoolHandle, graph, MPSGraph
 
 
@@ -48,7 +54,8 @@ class _Options(NamedTuple):
 
 
 class _Graphed:
-    """One callable with its graphs, and the tensors that they read and write."""
+    """One callable with its graphs, and the tensors that they read and write: what a function becomes, or the ``forward``
+    of a module."""
 
     def __init__(
         self,
@@ -69,6 +76,7 @@ class _Graphed:
             sample.detach().clone().requires_grad_(sample.requires_grad)
             for sample in samples
         ]
+        self.static_inputs = pytree.tree_unflatten(self.inputs, self.in_spec)
         self.original: Callable[..., Any] = function
         self.parameters: Tuple[torch.Tensor, ...] = ()
         self.buffers: Tuple[torch.Tensor, ...] = ()
@@ -76,9 +84,9 @@ class _Graphed:
         if isinstance(function, torch.nn.Module):
             check_module(function)
             self.original = function.forward
-            if isinstance(self.original, GraphedForward):
+            if isinstance(self.original, _Graphed):
                 # of an earlier call, whose graphs go
-                self.original = self.original._original
+                self.original = self.original.original
             self.training = function.training
             self.parameters = tuple(function.parameters())
             self.buffers = tuple(function.buffers())
@@ -96,13 +104,38 @@ class _Graphed:
         self.grad_inputs: List[Optional[torch.Tensor]] = []
         self.was_told = False
 
+    # In the place of the callable
+
+    def __copy__(self) -> "_Graphed":
+        return self
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> Callable[..., Any]:
+        """A copy of a module gets its own eager ``forward``. A copy of a function is the same function."""
+        if not isinstance(self.function, torch.nn.Module):
+            return self
+        copy = memo.get(id(self.function))
+        if copy is None or not isinstance(self.original, types.MethodType):
+            return self.original
+        return types.MethodType(self.original.__func__, copy)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"make_graphed_callables: the graphed {name_of(self.function)} can't be pickled, since its graphs belong to "
+            "this process. Save the state_dict() of the model instead."
+        )
+
+    def install(self) -> _Callable:
+        if not isinstance(self.function, torch.nn.Module):
+            return self
+        self.function.forward = self  # type: ignore[method-assign]
+        self.module_state = state_of(self.function)
+        return self.function
+
     # Capture
 
-    def static_inputs(self) -> Any:
-        return pytree.tree_unflatten(self.inputs, self.in_spec)
-
     def run(self) -> Any:
-        return self.function(*self.static_inputs())
+        # A callable may change what its arguments are nested in.
+        return self.function(*pytree.tree_unflatten(self.inputs, self.in_spec))
 
     def run_backward(self) -> Tuple[Optional[torch.Tensor], ...]:
         inputs = [t for t in self.surface if t.requires_grad]
@@ -548,42 +581,18 @@ def make_graphed_callables(
     # with gradients, whatever mode the caller is in: later calls may be in another one
     with torch.inference_mode(False):
         states = [_Graphed(f, a, options, memory) for f, a in zip(functions, args)]
-        with _unchanged(states):
+        before = StateBefore([b for state in states for b in state.buffers])
+        try:
             for state in states:
                 state.warm_up(num_warmup_iters)
             for state in states:
                 state.capture_forward()
             for state in reversed(states):
                 state.capture_backward()
-    graphed = tuple(_install(s) for s in states)
+        finally:
+            before.bring_back()
+    graphed = tuple(state.install() for state in states)
     return graphed if is_tuple else graphed[0]
-
-
-def _install(state: _Graphed) -> _Callable:
-    module = state.function
-    if isinstance(module, torch.nn.Module):
-        module.forward = GraphedForward(state, module, state.original)  # type: ignore[method-assign]
-        state.module_state = state_of(module)
-        return module
-
-    return GraphedFunction(state)
-
-
-class _unchanged:
-    """Gives buffers and the default generator back what they had."""
-
-    def __init__(self, states: Sequence[_Graphed]) -> None:
-        self.saved = [(b, b.detach().clone()) for s in states for b in s.buffers]
-        self.state = torch.mps.get_rng_state()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: Any) -> None:
-        torch.mps.set_rng_state(self.state)
-        with torch.no_grad():
-            for buffer, value in self.saved:
-                buffer.copy_(value)
 
 
 def _memory(tensor: torch.Tensor) -> int:

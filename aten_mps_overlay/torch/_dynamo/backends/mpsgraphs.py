@@ -17,6 +17,7 @@ from torch._dynamo.eval_frame import cached_backends
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 from torch._functorch._aot_autograd.subclass_utils import requires_subclass_dispatch
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import default_partition
 from torch._guards import CompileContext, TracingContext
 from torch._prims_common import (
@@ -37,7 +38,7 @@ from torch.utils._pytree import tree_leaves
 from .registry import register_backend
 
 
-_Compiled = Callable[[List[Any]], List[Any]]
+_Compiled = Callable[..., List[Any]]
 
 
 def _native_dropout(
@@ -348,14 +349,15 @@ def mpsgraphs(
     ) -> CompiledGraph:
         for node in traced.graph.nodes:
             node.target = _IN_PLACE_OF.get(node.target, node.target)
+        traced.recompile()
         return CompiledGraph(traced, part, name, chosen, shared, roles, forward)
 
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
-        roles = Roles(set(metadata.static_input_indices), _count_results(traced))
+        roles = Roles(set(metadata.static_input_indices), len(_results(traced)))
         graph = compiled("inference", traced, roles)
         direct[:] = [graph] if _is_direct(metadata, inputs, traced) else []
-        return _boxed(graph)
+        return graph.call
 
     def forward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
         metadata = TracingContext.get().fw_metadata
@@ -366,11 +368,11 @@ def mpsgraphs(
             0 if changes_metadata else metadata.num_mutated_inp_runtime_indices,
         )
         forwards[:] = [compiled("forward", traced, roles)]
-        return _boxed(forwards[0])
+        return forwards[0].call
 
     def backward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
-        roles = Roles(_saved(traced), _count_results(traced))
-        return _boxed(compiled("backward", traced, roles, forwards[0]))
+        roles = Roles(_saved(traced), len(_results(traced)))
+        return make_boxed_func(compiled("backward", traced, roles, forwards[0]).call)
 
     compile_with_autograd = _aot_autograd(
         fw_compiler=forward,
@@ -474,23 +476,14 @@ def _is_direct(
     )
 
 
-def _count_results(traced: torch.fx.GraphModule) -> int:
-    (output,) = (node for node in traced.graph.nodes if node.op == "output")
-    return len(output.args[0])
+def _results(traced: torch.fx.GraphModule) -> Any:
+    return traced.graph.output_node().args[0]
 
 
 def _saved(traced: torch.fx.GraphModule) -> Set[int]:
     """Arguments of a backward pass that are no gradients."""
     placeholders = (node for node in traced.graph.nodes if node.op == "placeholder")
     return {i for i, node in enumerate(placeholders) if "tangents" not in node.name}
-
-
-def _boxed(compiled: CompiledGraph) -> _Compiled:
-    def call(args: List[Any]) -> List[Any]:
-        return compiled(args)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
 
 
 def _name_of(module: torch.fx.GraphModule) -> str:
