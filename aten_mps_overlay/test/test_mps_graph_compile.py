@@ -1320,7 +1320,7 @@ class TestOperatorsWithoutAKernel(CompileTestCase):
         )
         self.assertEqual([s["operator"] for s in report["splits"]], ["linalg_svd"])
 
-    def test_svd_runs_eagerly(self):
+    def test_eager_svd(self):
         """Also where torch.fx has written the code of the graph before the backend gets it."""
 
         def function(x):

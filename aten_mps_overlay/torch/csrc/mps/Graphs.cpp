@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/object_ptr.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/pythoncapi_compat.h>
@@ -158,71 +159,14 @@ bool haveMemoryKeys(
   return true;
 }
 
-py::dict statsDict(const MPSCommandGraph& graph) {
-  const auto stats = [&] {
+// Calls a method that must not wait with the GIL.
+template <auto method>
+py::object described(const MPSCommandGraph& graph) {
+  auto description = [&] {
     py::gil_scoped_release no_gil;
-    return graph.stats();
+    return (graph.*method)();
   }();
-  py::dict result;
-  result["kernels"] = stats.kernels;
-  result["graph_runs"] = stats.graph_runs;
-  result["copies"] = stats.copies;
-  result["fills"] = stats.fills;
-  result["kernel_objects"] = stats.kernel_objects;
-  result["host_refreshes"] = stats.host_refreshes;
-  result["constants"] = stats.constants;
-  result["executables"] = stats.executables;
-  result["buffers"] = stats.buffers;
-  result["buffer_bytes"] = stats.buffer_bytes;
-  result["pool_bytes"] = stats.pool_bytes;
-  result["ready_replays"] = stats.ready_replays;
-  result["ready_bytes"] = stats.ready_bytes;
-  result["why_not_ahead"] = stats.why_not_ahead;
-  result["replays"] = stats.replays;
-  return result;
-}
-
-py::dict dumpDict(const MPSCommandGraph& graph) {
-  const auto dump = [&] {
-    py::gil_scoped_release no_gil;
-    return graph.dump();
-  }();
-  py::list buffers;
-  for (const auto& buffer : dump.buffers) {
-    py::dict description;
-    description["bytes"] = buffer.bytes;
-    description["memory"] = buffer.memory;
-    buffers.append(description);
-  }
-  py::list steps;
-  for (const auto& step : dump.steps) {
-    py::dict description;
-    description["kind"] = step.kind;
-    description["op"] = step.op;
-    if (!step.line.empty()) {
-      description["line"] = step.line;
-    }
-    for (const auto& [name, numbers] : step.numbers) {
-      description[py::str(name)] = numbers;
-    }
-    for (const auto& [name, tensors] : step.tensors) {
-      description[py::str(name)] = tensors;
-    }
-    py::list uses;
-    for (const auto& use : step.uses) {
-      py::dict place;
-      place["buffer"] = use.buffer;
-      place["offset"] = use.offset;
-      place["access"] = use.access;
-      uses.append(place);
-    }
-    description["buffers"] = uses;
-    steps.append(description);
-  }
-  py::dict result;
-  result["buffers"] = buffers;
-  result["steps"] = steps;
-  return result;
+  return torch::jit::toPyObject(std::move(description));
 }
 
 // Python has a reference to the object, and not only C++. Releases name the
@@ -404,7 +348,7 @@ void initGraphBindings(py::module& module) {
       .def("_draw_from_default_only", &MPSCommandGraph::drawFromDefaultOnly)
       .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
       .def("pool", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::pool))
-      .def("stats", &statsDict)
+      .def("stats", &described<&MPSCommandGraph::stats>)
       .def(
           "_overwrites",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::overwrites))
@@ -415,7 +359,7 @@ void initGraphBindings(py::module& module) {
                 return self.keeps(tensor);
               }),
           py::arg("tensor"))
-      .def("_dump", &dumpDict);
+      .def("_dump", &described<&MPSCommandGraph::dump>);
   const auto type = py::type::of<MPSCommandGraph>();
   type.attr("replay") = py::reinterpret_steal<py::object>(PyDescr_NewMethod(
       reinterpret_cast<PyTypeObject*>(type.ptr()), &replay_method));

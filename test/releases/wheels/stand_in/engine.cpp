@@ -167,10 +167,14 @@ MPSCommandGraphPool MPSCommandGraph::pool() const {
   return *pool_;
 }
 
-MPSCommandGraphStats MPSCommandGraph::stats() const {
-  MPSCommandGraphStats stats;
-  stats.kernels = recording_ ? recording_->calls.size() : 0;
-  stats.replays = replays_;
+static c10::impl::GenericDict newDescription() {
+  return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
+}
+
+c10::impl::GenericDict MPSCommandGraph::stats() const {
+  auto stats = newDescription();
+  stats.insert("kernels", static_cast<int64_t>(recording_ ? recording_->calls.size() : 0));
+  stats.insert("replays", static_cast<int64_t>(replays_));
   return stats;
 }
 
@@ -191,12 +195,30 @@ bool isAllocatedInCapture(const TensorBase&) {
   return false;
 }
 
-MPSCommandGraphDump MPSCommandGraph::dump() const {
-  MPSCommandGraphDump dump;
+c10::impl::GenericDict MPSCommandGraph::dump() const {
+  c10::impl::GenericList buffers(c10::AnyType::get());
+  c10::impl::GenericList steps(c10::AnyType::get());
   for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
-    dump.buffers.push_back({16, "pool"});
-    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), "", {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
+    auto buffer = newDescription();
+    buffer.insert("bytes", 16);
+    buffer.insert("memory", "pool");
+    buffers.push_back(buffer);
+    auto use = newDescription();
+    use.insert("buffer", static_cast<int64_t>(i));
+    use.insert("offset", 0);
+    use.insert("access", "bind");
+    c10::impl::GenericList uses(c10::AnyType::get());
+    uses.push_back(use);
+    auto step = newDescription();
+    step.insert("kind", "kernel");
+    step.insert("op", recording_->calls[i].op.schema().name());
+    step.insert("threads", std::vector<int64_t>{4, 1, 1});
+    step.insert("buffers", uses);
+    steps.push_back(step);
   }
+  auto dump = newDescription();
+  dump.insert("buffers", buffers);
+  dump.insert("steps", steps);
   return dump;
 }
 

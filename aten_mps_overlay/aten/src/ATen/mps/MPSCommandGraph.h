@@ -4,6 +4,7 @@
 // counterpart of ATen/cuda/CUDAGraph.h. Plain C++: may be included where
 // Objective-C is not known.
 
+#include <ATen/core/Dict.h>
 #include <ATen/core/TensorBase.h>
 #include <ATen/mps/MPSCommandGraphUtils.h>
 #include <c10/macros/Macros.h>
@@ -69,58 +70,6 @@ namespace at::mps {
 class MPSCommandGraphCapture;
 class MPSCommandGraphReplay;
 struct MPSCommandGraphRecording;
-
-struct MPSCommandGraphStats {
-  size_t kernels = 0;
-  size_t graph_runs = 0;
-  size_t copies = 0;
-  size_t fills = 0;
-  size_t kernel_objects = 0;
-  size_t host_refreshes = 0;
-  // of the copies, those of CPU tensors that the block made
-  size_t constants = 0;
-  // distinct compiled executables behind the graph runs
-  size_t executables = 0;
-  // blocks of the allocator that the graph keeps, and their size in bytes
-  size_t buffers = 0;
-  size_t buffer_bytes = 0;
-  // memory of the pool, which may be that of other graphs too
-  size_t pool_bytes = 0;
-  // replays that are encoded before they are asked for, and the memory in bytes
-  // of the host's data of all of them
-  size_t ready_replays = 0;
-  size_t ready_bytes = 0;
-  // "" if replays are encoded ahead
-  std::string why_not_ahead;
-  size_t replays = 0;
-};
-
-/// What debug dumps say of a graph.
-struct MPSCommandGraphDump {
-  struct Buffer {
-    size_t bytes = 0;
-    // "pool": of the graph's pool, "kept": a block that was there before,
-    // "own": nothing else knows it
-    std::string memory;
-  };
-  struct Use {
-    size_t buffer = 0; // position in `buffers`
-    size_t offset = 0; // in bytes
-    // "read", "write", or "bind": a kernel may do either
-    std::string access;
-  };
-  struct Step {
-    std::string kind;
-    std::string op; // the operator that submitted it, "" if that is not known
-    std::string line; // where the program called it, "" if that is not known
-    std::vector<std::pair<std::string, std::vector<uint64_t>>> numbers;
-    // dtype and shape of what an MPSGraph takes and gives
-    std::vector<std::pair<std::string, std::vector<std::string>>> tensors;
-    std::vector<Use> uses;
-  };
-  std::vector<Buffer> buffers;
-  std::vector<Step> steps;
-};
 
 /// A recording of the GPU work that was submitted between captureBegin() and
 /// captureEnd() by the thread that called captureBegin() and by those that work
@@ -190,7 +139,9 @@ class TORCH_API MPSCommandGraph {
   void drawFromDefaultOnly() {
     draws_from_default_only_ = true;
   }
-  MPSCommandGraphStats stats() const;
+  /// Counts of the steps, the memory and the replays, by name: numbers, and why
+  /// no replay is encoded ahead.
+  c10::impl::GenericDict stats() const;
   /// How many replays have overwritten memory of the graph since its capture:
   /// its own, those of graphs that were captured before it into the same pool,
   /// and those of graphs that hold a replay of either. 0 for an empty graph.
@@ -198,7 +149,8 @@ class TORCH_API MPSCommandGraph {
   /// True if the graph uses the tensor's memory and the memory existed before
   /// the capture.
   bool keeps(const TensorBase& tensor) const;
-  MPSCommandGraphDump dump() const;
+  /// What debug dumps say: "buffers" and "steps", lists of dicts.
+  c10::impl::GenericDict dump() const;
 
  private:
   std::shared_ptr<const MPSCommandGraphReplay> makeReplay(

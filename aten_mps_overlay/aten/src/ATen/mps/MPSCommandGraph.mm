@@ -1,4 +1,6 @@
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSCommandGraphCapture.h>
@@ -9,6 +11,7 @@
 #include <ATen/native/mps/OperationUtils.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -218,34 +221,39 @@ std::vector<std::pair<TensorBase, std::string>> MPSCommandGraph::resultsInUse(
   return results;
 }
 
-MPSCommandGraphStats MPSCommandGraph::stats() const {
+c10::impl::GenericDict MPSCommandGraph::stats() const {
   std::lock_guard lock(mutex_);
-  MPSCommandGraphStats stats;
-  if (!recording_) {
-    return stats;
+  c10::impl::GenericDict stats(c10::StringType::get(), c10::AnyType::get());
+  const auto add = [&](const char* name, size_t count) {
+    const int64_t so_far = stats.contains(name) ? stats.at(name).toInt() : 0;
+    stats.insert_or_assign(name, so_far + static_cast<int64_t>(count));
+  };
+  const MPSCommandGraphRecording none;
+  const auto& recording = recording_ ? *recording_ : none;
+  // by kind of step
+  constexpr std::array names = {"kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes"};
+  for (const char* name : names) {
+    add(name, 0);
   }
-  for (const auto& step : recording_->steps) {
+  for (const auto& step : recording.steps) {
     const auto* kernels = std::get_if<MPSKernelStep>(&step);
-    stats.kernels += kernels ? kernels->dispatches : 0;
-    stats.graph_runs += std::holds_alternative<MPSGraphRunStep>(step);
-    stats.copies += std::holds_alternative<MPSCopyStep>(step);
-    stats.fills += std::holds_alternative<MPSFillStep>(step);
-    stats.kernel_objects += kernels ? kernels->objects.size() : std::holds_alternative<MPSEncodeStep>(step);
-    stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
+    add("kernel_objects", kernels ? kernels->objects.size() : 0);
+    if (step.index() < names.size()) {
+      add(names[step.index()], kernels ? kernels->dispatches : 1);
+    }
   }
-  stats.constants = recording_->constants;
-  stats.executables = recording_->executables.get().count;
-  for (const auto* buffer : recording_->pinned.buffers()) {
-    stats.buffers++;
-    stats.buffer_bytes += ((id<MTLBuffer>)buffer).length;
+  add("constants", recording.constants);
+  add("executables", recording.executables.get().count);
+  add("buffers", recording.pinned.buffers().size());
+  add("buffer_bytes", 0);
+  for (const auto* buffer : recording.pinned.buffers()) {
+    add("buffer_bytes", ((id<MTLBuffer>)buffer).length);
   }
-  stats.pool_bytes = getIMPSAllocator()->getPoolSize(*pool_);
-  if (replay_) {
-    stats.ready_replays = replay_->readyCount();
-    stats.ready_bytes = stats.ready_replays * replay_->stagingBytes();
-    stats.why_not_ahead = replay_->whyNotAhead();
-  }
-  stats.replays = replays_;
+  add("pool_bytes", recording_ ? getIMPSAllocator()->getPoolSize(*pool_) : 0);
+  add("ready_replays", replay_ ? replay_->readyCount() : 0);
+  add("ready_bytes", replay_ ? replay_->readyCount() * replay_->stagingBytes() : 0);
+  stats.insert("why_not_ahead", replay_ ? replay_->whyNotAhead() : "");
+  add("replays", replays_);
   return stats;
 }
 

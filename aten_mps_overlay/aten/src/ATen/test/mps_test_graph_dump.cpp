@@ -11,8 +11,8 @@ TEST(MPSGraphDumpTest, EmptyGraph) {
   ASSERT_TRUE(torch::mps::is_available());
   MPSCommandGraph graph;
   const auto dump = graph.dump();
-  EXPECT_TRUE(dump.steps.empty());
-  EXPECT_TRUE(dump.buffers.empty());
+  EXPECT_TRUE(dump.at("steps").toListRef().empty());
+  EXPECT_TRUE(dump.at("buffers").toListRef().empty());
 }
 
 TEST(MPSGraphDumpTest, StepsAndBuffers) {
@@ -24,13 +24,16 @@ TEST(MPSGraphDumpTest, StepsAndBuffers) {
   auto z = y + y;
   graph.captureEnd();
   const auto dump = graph.dump();
-  ASSERT_EQ(dump.steps.size(), 2);
-  EXPECT_EQ(dump.steps[0].kind, "kernel");
-  EXPECT_EQ(dump.steps[0].op, "aten::lgamma");
-  EXPECT_EQ(dump.steps[1].kind, "graph_run");
-  EXPECT_EQ(dump.steps[1].op, "aten::add");
-  ASSERT_FALSE(dump.steps[1].tensors.empty());
-  EXPECT_EQ(dump.steps[1].tensors[0].second[0], "float32[64]");
-  ASSERT_FALSE(dump.buffers.empty());
-  EXPECT_EQ(dump.buffers[0].memory, "kept");
+  const auto steps = dump.at("steps").toListRef();
+  ASSERT_EQ(steps.size(), 2);
+  const auto kernel = steps[0].toGenericDict();
+  EXPECT_EQ(kernel.at("kind"), "kernel");
+  EXPECT_EQ(kernel.at("op"), "aten::lgamma");
+  const auto run = steps[1].toGenericDict();
+  EXPECT_EQ(run.at("kind"), "graph_run");
+  EXPECT_EQ(run.at("op"), "aten::add");
+  EXPECT_EQ(run.at("inputs").toListRef()[0], "float32[64]");
+  const auto buffers = dump.at("buffers").toListRef();
+  ASSERT_FALSE(buffers.empty());
+  EXPECT_EQ(buffers[0].toGenericDict().at("memory"), "kept");
 }

@@ -2,6 +2,7 @@
 // accelerators share.
 
 #include <ATen/core/GraphImplInterface.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <c10/util/Exception.h>
 #include <c10/util/irange.h>
@@ -26,50 +27,55 @@ std::string quoted(const std::string& text) {
   return result;
 }
 
-std::string labelOf(const MPSCommandGraphDump::Step& step, size_t position) {
+std::string labelOf(const c10::impl::GenericDict& step, size_t position) {
   std::ostringstream label;
-  label << position << ": " << step.kind;
-  if (!step.op.empty()) {
-    label << ' ' << quoted(step.op);
+  label << position << ": " << step.at("kind").toStringRef();
+  const auto& op = step.at("op").toStringRef();
+  if (!op.empty()) {
+    label << ' ' << quoted(op);
   }
-  const auto list = [&](const std::string& name, const auto& values) {
-    label << "\\n" << name << "=[";
-    for (const auto i : c10::irange(values.size())) {
-      label << (i == 0 ? "" : ", ") << values[i];
+  for (const auto& entry : step) {
+    const auto& name = entry.key().toStringRef();
+    if (entry.value().isList() && name != "buffers") {
+      const auto values = entry.value().toListRef();
+      label << "\\n" << name << "=[";
+      for (const auto i : c10::irange(values.size())) {
+        label << (i == 0 ? "" : ", ");
+        values[i].isString() ? label << values[i].toStringRef() : label << values[i].toInt();
+      }
+      label << ']';
     }
-    label << ']';
-  };
-  for (const auto& [name, numbers] : step.numbers) {
-    list(name, numbers);
-  }
-  for (const auto& [name, tensors] : step.tensors) {
-    list(name, tensors);
   }
   return label.str();
 }
 
-void writeDot(const MPSCommandGraphDump& dump, std::ostream& out) {
+void writeDot(const c10::impl::GenericDict& dump, std::ostream& out) {
   out << "digraph mps_graph {\n";
-  for (const auto i : c10::irange(dump.buffers.size())) {
-    const auto& buffer = dump.buffers[i];
+  const auto buffers = dump.at("buffers").toListRef();
+  for (const auto i : c10::irange(buffers.size())) {
+    const auto buffer = buffers[i].toGenericDict();
     out << "  b" << i << " [shape=ellipse, label=\"buffer " << i << "\\n"
-        << buffer.bytes << " bytes, " << quoted(buffer.memory) << "\"];\n";
+        << buffer.at("bytes").toInt() << " bytes, "
+        << buffer.at("memory").toStringRef() << "\"];\n";
   }
-  for (const auto i : c10::irange(dump.steps.size())) {
-    const auto& step = dump.steps[i];
+  const auto steps = dump.at("steps").toListRef();
+  for (const auto i : c10::irange(steps.size())) {
+    const auto step = steps[i].toGenericDict();
     out << "  s" << i << " [shape=box, label=\"" << labelOf(step, i)
         << "\"];\n";
     if (i > 0) {
       out << "  s" << i - 1 << " -> s" << i << ";\n";
     }
-    for (const auto& use : step.uses) {
-      const auto buffer = "b" + std::to_string(use.buffer);
+    for (const auto& entry : step.at("buffers").toListRef()) {
+      const auto use = entry.toGenericDict();
+      const auto buffer = "b" + std::to_string(use.at("buffer").toInt());
       const auto run = "s" + std::to_string(i);
-      const bool writes = use.access == "write";
+      const auto& access = use.at("access").toStringRef();
+      const bool writes = access == "write";
       out << "  " << (writes ? run : buffer) << " -> "
           << (writes ? buffer : run) << " ["
-          << (use.access == "bind" ? "dir=none, " : "")
-          << "style=dashed, label=\"" << use.offset << "\"];\n";
+          << (access == "bind" ? "dir=none, " : "")
+          << "style=dashed, label=\"" << use.at("offset").toInt() << "\"];\n";
     }
   }
   out << "}\n";
