@@ -1,6 +1,6 @@
 r"""The cache of compiled MPSGraphs for captures and, on request, for all operators."""
 
-from typing import Any, Dict, List
+from typing import Any, Collection, Dict, List
 
 import torch
 
@@ -38,7 +38,8 @@ def executable_cache_stats() -> Dict[str, int]:
         >>> stats["misses"], stats["hits"]
         (1, 2)
     """
-    return torch._C._mps_executable_cache_stats()
+    cache = torch._C._mps_executable_cache()
+    return {**_sum(cache["counts"].values()), "limit": cache["limit"]}
 
 
 def executable_cache_stats_by_operation(
@@ -73,15 +74,18 @@ def executable_cache_stats_by_operation(
         mm_out_mps_impl 1 2
         softmax_mps_out 1 2
     """
-    by_key = torch._C._mps_executable_cache_stats_by_key()
+    by_key: Dict[str, Dict[str, int]] = torch._C._mps_executable_cache()["counts"]
     if parameters:
         return by_key
-    result: Dict[str, Dict[str, int]] = {}
+    by_operation: Dict[str, List[Dict[str, int]]] = {}
     for key, counts in by_key.items():
-        total = result.setdefault(_operation(key), dict.fromkeys(counts, 0))
-        for name, count in counts.items():
-            total[name] += count
-    return result
+        by_operation.setdefault(_operation(key), []).append(counts)
+    return {operation: _sum(counts) for operation, counts in by_operation.items()}
+
+
+def _sum(counts: Collection[Dict[str, int]]) -> Dict[str, int]:
+    names = ("hits", "misses", "evictions", "entries")
+    return {name: sum(each[name] for each in counts) for name in names}
 
 
 def executable_cache_entries() -> List[Dict[str, Any]]:
@@ -107,8 +111,17 @@ def executable_cache_entries() -> List[Dict[str, Any]]:
         >>> entry["operation"], entry["inputs"], entry["hits"]
         ('mm_out_mps_impl', [((2, 3), torch.float32), ((3, 2), torch.float32)], 0)
     """
-    entries = torch._C._mps_executable_cache_entries()
-    return [{"operation": _operation(entry["key"]), **entry} for entry in entries]
+    return [
+        {
+            "operation": _operation(entry["key"]),
+            **entry,
+            "inputs": [
+                (tuple(shape), getattr(torch, dtype, None))
+                for shape, dtype in entry["inputs"]
+            ],
+        }
+        for entry in torch._C._mps_executable_cache()["entries"]
+    ]
 
 
 def _operation(key: str) -> str:

@@ -238,16 +238,26 @@ void setProgramLine(MPSProgramFrame (*)(), std::string (*)(const MPSProgramFrame
 static size_t executable_limit = 1024;
 static bool executables_are_cached = false;
 
-MPSExecutableCacheStats executableCacheStats() {
-  return {1, 2, 3, 4, executable_limit};
-}
-
-std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey() {
-  return {{"add:f32[4]", executableCacheStats()}};
-}
-
-std::vector<MPSExecutableCacheEntry> executableCacheEntries() {
-  return {{"add:f32[4]", {{{4}, c10::ScalarType::Float}}, 1}};
+c10::impl::GenericDict describeExecutableCache() {
+  auto counts = newDescription();
+  for (const char* name : {"hits", "misses", "evictions", "entries"}) {
+    counts.insert(name, 1);
+  }
+  auto by_key = newDescription();
+  by_key.insert("add:f32[4]", counts);
+  c10::impl::GenericList inputs(c10::AnyType::get());
+  inputs.push_back(c10::ivalue::Tuple::create(std::vector<int64_t>{4}, "float32"));
+  auto entry = newDescription();
+  entry.insert("key", "add:f32[4]");
+  entry.insert("inputs", inputs);
+  entry.insert("hits", 1);
+  c10::impl::GenericList entries(c10::AnyType::get());
+  entries.push_back(entry);
+  auto cache = newDescription();
+  cache.insert("limit", static_cast<int64_t>(executable_limit));
+  cache.insert("counts", by_key);
+  cache.insert("entries", entries);
+  return cache;
 }
 
 void clearExecutableCache() {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -481,23 +480,13 @@ void MPSCommandGraphCapture::refuseAt(const std::string& reason) {
 
 // A CPU tensor that only the graph has holds the same values in each replay: they are given to the device once.
 static void keepConstants(MPSCommandGraphRecording& recording, id<MTLDevice> device) {
-  const auto sourceOf = [](const MPSCommandStep& step) -> MPSHostSource* {
-    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
-    return refresh ? dynamic_cast<MPSHostSource*>(refresh->refresh.get()) : nullptr;
-  };
-  std::unordered_map<const StorageImpl*, std::unordered_set<const MPSHostSource*>> sources;
-  for (const auto& step : recording.steps) {
-    if (const auto* source = sourceOf(step)) {
-      sources[source->storage().unsafeGetStorageImpl()].insert(source);
-    }
-  }
   for (auto& step : recording.steps) {
-    auto* source = sourceOf(step);
-    const size_t others = source ? sources.at(source->storage().unsafeGetStorageImpl()).size() : 0;
-    if (!source || source->storage().use_count() > others * MPSHostSource::storage_references) {
+    const auto* known = std::get_if<MPSHostRefreshStep>(&step);
+    auto* source = known ? dynamic_cast<MPSHostSource*>(known->refresh.get()) : nullptr;
+    if (!source || !MPSHostSource::areOnlyOwnersOf(source->storage().getWeakStorageImpl().lock())) {
       continue;
     }
-    const auto refresh = std::get<MPSHostRefreshStep>(step);
+    const auto refresh = *known;
     id<MTLBuffer> buffer = [[device newBufferWithLength:refresh.length
                                                 options:MTLResourceStorageModeShared] autorelease];
     if (buffer) {

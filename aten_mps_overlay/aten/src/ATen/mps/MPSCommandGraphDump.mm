@@ -37,12 +37,6 @@ Numbers number(size_t value) {
   return {static_cast<int64_t>(value)};
 }
 
-std::string nameOf(MPSDataType type) {
-  const auto dtype = scalarTypeOf(type);
-  return dtype == c10::ScalarType::Undefined ? "type " + std::to_string(static_cast<uint32_t>(type))
-                                             : std::string(c10::getDtypeNames(dtype).first);
-}
-
 std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {
   std::vector<std::string> result;
   for (MPSGraphTensorData* data in all) {

@@ -2,69 +2,37 @@
 #include <ATen/mps/MPSCommandGraphGradients.h>
 
 #include <mutex>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
 namespace at::mps {
 
-MPSWrittenGradient::MPSWrittenGradient(const TensorPtr& tensor, Kind kind)
-    : tensor_(tensor), gradient_(tensor->grad().getIntrusivePtr()), kind_(kind) {}
+using TensorPtr = MPSUsedTensor::TensorPtr;
 
-bool MPSWrittenGradient::isCurrent() const {
-  const auto tensor = tensor_.lock();
-  return tensor && tensor->grad().getIntrusivePtr() == gradient_;
+TensorPtr MPSWrittenGradients::Gradient::tensorOfAnother() const {
+  auto living = tensor.lock();
+  return living && living->grad().getIntrusivePtr() != gradient ? living : TensorPtr();
 }
 
-bool MPSWrittenGradient::replaced() const {
-  const auto tensor = tensor_.lock();
-  if (!tensor || tensor->grad().getIntrusivePtr() == gradient_) {
-    return false;
-  }
-  return kind_ == Kind::WRITTEN || (kind_ == Kind::MADE && tensor->grad().defined());
-}
-
-void MPSWrittenGradient::giveBack() const {
-  // Several threads may replay graphs of the same tensors.
-  static std::mutex mutex;
-  // Freed without the lock.
-  Tensor before;
-  const auto tensor = tensor_.lock();
-  std::lock_guard<std::mutex> lock(mutex);
-  if (tensor && kind_ != Kind::WRITTEN && tensor->grad().getIntrusivePtr() != gradient_) {
-    before = std::exchange(tensor->mutable_grad(), Tensor(gradient_));
-  }
-}
-
-std::string MPSWrittenGradient::describe() const {
-  std::ostringstream text;
-  if (const auto tensor = tensor_.lock()) {
-    text << "the .grad of the " << typeMetaToScalarType(tensor->dtype()) << " tensor of shape " << tensor->sizes()
-         << (tensor->grad().defined() ? " was replaced" : " was set to None");
-  }
-  return text.str();
-}
-
-void MPSWrittenGradients::add(MPSWrittenGradient gradient) {
-  if (tensors_.insert(gradient.tensor()).second) {
+void MPSWrittenGradients::add(Gradient gradient) {
+  if (tensors_.insert(gradient.tensor._unsafe_get_target()).second) {
     gradients_.push_back(std::move(gradient));
   }
 }
 
 void MPSWrittenGradients::addPart(const MPSWrittenGradients& part) {
   for (const auto& gradient : part.gradients_) {
-    if (gradient.isCurrent()) {
+    if (!gradient.tensor.expired() && !gradient.tensorOfAnother()) {
       add(gradient);
     }
   }
 }
 
 void MPSWrittenGradients::add(const MPSCommandGraphInputs& inputs) {
-  using Kind = MPSWrittenGradient::Kind;
   const auto is_result = [](const auto& tensor) { return tensor.kind == MPSCommandGraphInputs::Kind::RESULT; };
-  std::vector<MPSUsedTensor::TensorPtr> with_gradient;
+  std::vector<TensorPtr> with_gradient;
   for (const auto& tensor : inputs.tensors()) {
-    auto living = is_result(tensor) ? MPSUsedTensor::TensorPtr() : tensor.was.living();
+    auto living = is_result(tensor) ? TensorPtr() : tensor.was.living();
     if (living && living->grad().defined()) {
       with_gradient.push_back(std::move(living));
     }
@@ -82,24 +50,37 @@ void MPSWrittenGradients::add(const MPSCommandGraphInputs& inputs) {
     const auto gradient = written.find(living->grad().unsafeGetTensorImpl());
     if (gradient != written.end()) {
       const Kind made = written.count(living.get()) > 0 ? Kind::USED : Kind::MADE;
-      add(MPSWrittenGradient(living, gradient->second ? made : Kind::WRITTEN));
+      add({MPSUsedTensor::WeakPtr(living), living->grad().getIntrusivePtr(), gradient->second ? made : Kind::WRITTEN});
     }
   }
 }
 
 void MPSWrittenGradients::check() const {
   for (const auto& gradient : gradients_) {
-    TORCH_CHECK(!gradient.replaced(),
-                "torch.mps graph replay: ",
-                gradient.describe(),
+    const auto tensor = gradient.tensorOfAnother();
+    const bool is_replaced =
+        tensor && (gradient.kind == Kind::WRITTEN || (gradient.kind == Kind::MADE && tensor->grad().defined()));
+    TORCH_CHECK(!is_replaced,
+                "torch.mps graph replay: the .grad of the ",
+                typeMetaToScalarType(tensor->dtype()),
+                " tensor of shape ",
+                tensor->sizes(),
+                tensor->grad().defined() ? " was replaced" : " was set to None",
                 " after the capture, and the graph would write to the old one, which nothing reads. Use "
                 "zero_grad(set_to_none=False), call zero_grad() in the captured block, or capture again.");
   }
 }
 
 void MPSWrittenGradients::giveBack() const {
+  // Several threads may replay graphs of the same tensors.
+  static std::mutex mutex;
   for (const auto& gradient : gradients_) {
-    gradient.giveBack();
+    Tensor before; // freed without the lock
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto tensor = gradient.tensorOfAnother();
+    if (tensor && gradient.kind != Kind::WRITTEN) {
+      before = std::exchange(tensor->mutable_grad(), Tensor(gradient.gradient));
+    }
   }
 }
 

@@ -1,7 +1,7 @@
-#include <ATen/Dispatch_v2.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSCommandGraphHostInputs.h>
 #include <ATen/record_function.h>
+#include <c10/core/DynamicCast.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
@@ -106,25 +106,14 @@ bool MPSHostNumber::isChanged() const {
       (!isLeftToGraphs(was_) && !was_.isStorageMoved() && was_.bytes() != c10::ArrayRef<char>(bytes_));
 }
 
-template <typename T>
-static void writeValueAs(std::ostream& text, const char* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof(value));
-  if constexpr (std::is_integral_v<T>) {
-    text << static_cast<int64_t>(value); // A character would be written as a letter.
-  } else {
-    text << value;
-  }
-}
-
 static void writeValue(std::ostream& text, const char* bytes, ScalarType dtype) {
-  AT_DISPATCH_V2(dtype,
-                 "writeValue",
-                 AT_WRAP([&] { writeValueAs<scalar_t>(text, bytes); }),
-                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-                 kBool,
-                 kHalf,
-                 kBFloat16);
+  if (isComplexType(dtype)) {
+    text << c10::fetch_and_cast<c10::complex<double>>(dtype, bytes);
+  } else if (isFloatingType(dtype)) {
+    text << c10::fetch_and_cast<double>(dtype, bytes);
+  } else {
+    text << c10::fetch_and_cast<int64_t>(dtype, bytes);
+  }
 }
 
 std::string MPSHostNumber::describe() const {

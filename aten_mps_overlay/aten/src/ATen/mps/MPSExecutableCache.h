@@ -6,7 +6,9 @@
 #include <ATen/mps/MPSExecutableCacheStats.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,8 +16,8 @@ namespace at::mps {
 
 class MPSStream;
 
-/// The dtype of tensors of this type, Undefined if they can't have it.
-c10::ScalarType scalarTypeOf(MPSDataType type);
+/// "float32", or "type 5" for a type that no tensor can have.
+std::string nameOf(MPSDataType type);
 
 /// A step to record, or, if it has no executable, the reason.
 struct MPSExecutableRun {
@@ -41,9 +43,7 @@ class MPSExecutableCache {
   void forgetGraphs();
 
   // See the functions in MPSExecutableCacheStats.h.
-  MPSExecutableCacheStats stats();
-  std::map<std::string, MPSExecutableCacheStats> statsByKey();
-  std::vector<MPSExecutableCacheEntry> entries();
+  c10::impl::GenericDict describe();
   void clear();
   void setLimit(size_t limit);
   static std::atomic<bool> enabled;
@@ -55,6 +55,12 @@ class MPSExecutableCache {
     // The placeholder has the shape. MPSGraph takes no data of another one.
     bool is_fixed;
   };
+  struct Counts {
+    int64_t hits = 0;
+    int64_t misses = 0;
+    int64_t evictions = 0;
+    int64_t entries = 0;
+  };
   struct Entry {
     // The reference keeps the address, which is the key, from being used again.
     MPSRetained<MPSGraph*> graph;
@@ -62,8 +68,8 @@ class MPSExecutableCache {
     MPSRetained<NSArray<MPSGraphTensor*>*> feeds;
     MPSRetained<NSArray<MPSGraphTensor*>*> targets;
     std::vector<Type> types; // those of `feeds`
-    MPSExecutableCacheStats* counts = nullptr;
-    size_t hits = 0;
+    Counts* counts = nullptr;
+    int64_t hits = 0;
     uint64_t last_use = 0;
   };
 
@@ -78,7 +84,7 @@ class MPSExecutableCache {
   std::mutex mutex_;
   std::unordered_map<MPSGraph*, std::string> keys_;
   // one for each key that was looked up since the counts were set to zero
-  std::map<std::string, MPSExecutableCacheStats> counts_;
+  std::map<std::string, Counts> counts_;
   // Graphs that a program makes again and again must not add up.
   size_t limit_ = 1024;
   uint64_t uses_ = 0;

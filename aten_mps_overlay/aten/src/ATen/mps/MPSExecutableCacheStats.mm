@@ -1,4 +1,7 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <ATen/mps/MPSExecutableCache.h>
+#include <c10/core/ScalarType.h>
 #include <c10/util/env.h>
 // names that older SDKs lack
 #if __has_include(<ATen/native/mps/MPSGraphSonomaOps.h>)
@@ -12,7 +15,7 @@ namespace at::mps {
 
 std::atomic<bool> MPSExecutableCache::enabled{c10::utils::check_env("PYTORCH_MPS_EXECUTABLE_CACHE").value_or(false)};
 
-c10::ScalarType scalarTypeOf(MPSDataType type) {
+std::string nameOf(MPSDataType type) {
   // The enumeration of an older SDK lacks bfloat16.
   static constexpr std::pair<uint32_t, c10::ScalarType> types[] = {
       {MPSDataTypeFloat32, c10::kFloat},
@@ -32,10 +35,10 @@ c10::ScalarType scalarTypeOf(MPSDataType type) {
   };
   for (const auto& [graph_type, scalar_type] : types) {
     if (graph_type == static_cast<uint32_t>(type)) {
-      return scalar_type;
+      return c10::getDtypeNames(scalar_type).first;
     }
   }
-  return c10::ScalarType::Undefined;
+  return "type " + std::to_string(static_cast<uint32_t>(type));
 }
 
 std::string MPSExecutableCache::keyOf(MPSGraph* graph) const {
@@ -82,47 +85,46 @@ void MPSExecutableCache::forgetGraphs() {
   keys_.clear();
 }
 
-std::map<std::string, MPSExecutableCacheStats> MPSExecutableCache::statsByKey() {
+c10::impl::GenericDict MPSExecutableCache::describe() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return counts_;
-}
-
-MPSExecutableCacheStats MPSExecutableCache::stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  MPSExecutableCacheStats total;
-  total.limit = limit_;
-  for (const auto& [key, counts] : counts_) {
-    total.hits += counts.hits;
-    total.misses += counts.misses;
-    total.evictions += counts.evictions;
-    total.entries += counts.entries;
+  const auto new_dict = [] { return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()); };
+  auto counts = new_dict();
+  for (const auto& [key, of_key] : counts_) {
+    auto described = new_dict();
+    described.insert("hits", of_key.hits);
+    described.insert("misses", of_key.misses);
+    described.insert("evictions", of_key.evictions);
+    described.insert("entries", of_key.entries);
+    counts.insert(key, described);
   }
-  return total;
-}
-
-std::vector<MPSExecutableCacheEntry> MPSExecutableCache::entries() {
-  std::lock_guard<std::mutex> lock(mutex_);
   std::vector<const Entry*> sorted;
   for (const auto& [graph, entry] : entries_) {
     sorted.push_back(&entry);
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->last_use > b->last_use; });
-  std::vector<MPSExecutableCacheEntry> result;
+  c10::impl::GenericList entries(c10::AnyType::get());
   for (const auto* entry : sorted) {
-    auto& described = result.emplace_back();
-    described.key = keyOf(entry->graph.get());
-    described.hits = entry->hits;
+    c10::impl::GenericList inputs(c10::AnyType::get());
     // in the order in which the graph was given its placeholders
     for (MPSGraphTensor* placeholder in entry->graph.get().placeholderTensors) {
       size_t i = 0;
       for (MPSGraphTensor* feed in entry->feeds.get()) {
         const auto& type = entry->types[i++];
         if (feed == placeholder) {
-          described.inputs.push_back({type.shape, scalarTypeOf(type.dtype)});
+          inputs.push_back(c10::ivalue::Tuple::create(c10::IValue(type.shape), nameOf(type.dtype)));
         }
       }
     }
+    auto described = new_dict();
+    described.insert("key", keyOf(entry->graph.get()));
+    described.insert("inputs", inputs);
+    described.insert("hits", entry->hits);
+    entries.push_back(described);
   }
+  auto result = new_dict();
+  result.insert("limit", static_cast<int64_t>(limit_));
+  result.insert("counts", counts);
+  result.insert("entries", entries);
   return result;
 }
 
@@ -138,17 +140,9 @@ void MPSExecutableCache::setLimit(size_t limit) {
   dropBeyond(limit);
 }
 
-MPSExecutableCacheStats executableCacheStats() {
-  return MPSExecutableCache::getInstance().stats();
-}
-
-std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey() {
-  return MPSExecutableCache::getInstance().statsByKey();
-}
-
-std::vector<MPSExecutableCacheEntry> executableCacheEntries() {
+c10::impl::GenericDict describeExecutableCache() {
   @autoreleasepool {
-    return MPSExecutableCache::getInstance().entries();
+    return MPSExecutableCache::getInstance().describe();
   }
 }
 

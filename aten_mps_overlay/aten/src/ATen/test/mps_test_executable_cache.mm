@@ -58,6 +58,19 @@ static std::atomic<int> executables_alive{0};
 }
 @end
 
+// Of all keys together.
+static int64_t count(const char* name) {
+  int64_t total = 0;
+  for (const auto& counts : describeExecutableCache().at("counts").toGenericDict()) {
+    total += counts.value().toGenericDict().at(name).toInt();
+  }
+  return total;
+}
+
+static std::string newestKey() {
+  return describeExecutableCache().at("entries").toListRef()[0].toGenericDict().at("key").toStringRef();
+}
+
 class MPSExecutableCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -126,7 +139,7 @@ TEST_F(MPSExecutableCacheTest, EvictedExecutablesAreFreed) {
     EXPECT_TRUE(get(graphs.back()).has_executable);
     EXPECT_LE(executables_alive, 2);
   }
-  EXPECT_EQ(executableCacheStats().evictions, 18);
+  EXPECT_EQ(count("evictions"), 18);
   setExecutableCacheLimit(0);
   EXPECT_EQ(executables_alive, 0);
   for (MPSTestGraph* graph : graphs) {
@@ -141,7 +154,7 @@ TEST_F(MPSExecutableCacheTest, OtherLengthsAndTypesAreOtherExecutables) {
       EXPECT_TRUE(get(graph, length, type).has_executable);
     }
   }
-  EXPECT_EQ(executableCacheStats().misses, 4);
+  EXPECT_EQ(count("misses"), 4);
   [graph release];
 }
 
@@ -149,14 +162,14 @@ TEST_F(MPSExecutableCacheTest, ForgottenGraphsAreFreed) {
   auto* graph = newGraph();
   MPSExecutableCache::getInstance().noteKey(graph, "known");
   EXPECT_TRUE(get(graph).has_executable);
-  EXPECT_EQ(executableCacheEntries().at(0).key, "known");
+  EXPECT_EQ(newestKey(), "known");
   MPSExecutableCache::getInstance().forgetGraphs();
   EXPECT_EQ(executables_alive, 0);
-  EXPECT_EQ(executableCacheStats().entries, 0);
-  EXPECT_EQ(executableCacheStatsByKey().at("known").misses, 1);
+  EXPECT_EQ(count("entries"), 0);
+  EXPECT_EQ(count("misses"), 1);
   // another graph may lie where it was
   EXPECT_TRUE(get(graph).has_executable);
-  EXPECT_EQ(executableCacheEntries().at(0).key, "");
+  EXPECT_EQ(newestKey(), "");
   [graph release];
 }
 
@@ -185,7 +198,7 @@ TEST_F(MPSExecutableCacheTest, OrderOfTheExecutableIsFollowed) {
     graph->change_feeds = nullptr;
     [graph release];
   }
-  EXPECT_EQ(executableCacheStats().hits, 2);
+  EXPECT_EQ(count("hits"), 2);
 }
 
 TEST_F(MPSExecutableCacheTest, UnexpectedTensorsAreTold) {
