@@ -156,14 +156,22 @@ class Bridge:
         of_class = self.machine.word(place + 8)
         self._send(self.native("class_getSuperclass", of_class), selector)
 
-    def _send(self, object_class: int, selector: int) -> None:
+    def _send(self, object_class: int, selector: int, forwarded: str = "") -> None:
         name = self.selector(selector)
         method = self._method(object_class, selector)
         title = self.native.title(object_class, name)
         if method is None:
-            raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
+            forward = self.native.selector("forwardingTargetForSelector:")
+            function, _ = self._method(object_class, forward) or (0, None)
+            if function not in self.classes.functions:
+                raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
+            receiver = self.machine.register(X0)
+            receiver = self.machine.call(self.classes.functions[function], receiver, forward, selector)
+            self.machine.set_register(X0, receiver)
+            self._send(self._class_of(receiver, name), selector, title)
+            return
         function, kind = method
-        self._note(title)
+        self._note(forwarded or title)
         if function in self.classes.functions:
             self.machine.go(self.classes.functions[function])
             return

@@ -241,7 +241,7 @@ static bool executables_are_cached = false;
 c10::impl::GenericDict describeExecutableCache() {
   auto counts = newDescription();
   for (const char* name : {"hits", "misses", "evictions", "entries"}) {
-    counts.insert(name, 1);
+    counts.insert(name, static_cast<int64_t>(counts.size() + 1));
   }
   auto by_key = newDescription();
   by_key.insert("add:f32[4]", counts);

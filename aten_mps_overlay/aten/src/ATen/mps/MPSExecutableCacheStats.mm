@@ -35,7 +35,7 @@ std::string nameOf(MPSDataType type) {
   };
   for (const auto& [graph_type, scalar_type] : types) {
     if (graph_type == static_cast<uint32_t>(type)) {
-      return c10::getDtypeNames(scalar_type).first;
+      return std::string(c10::getDtypeNames(scalar_type).first);
     }
   }
   return "type " + std::to_string(static_cast<uint32_t>(type));
