@@ -8,6 +8,7 @@ import unittest
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.mps._static_memory import StateBefore
 from torch.mps._traced_graph import (
     devices,
     forbids_capture,
@@ -16,7 +17,6 @@ from torch.mps._traced_graph import (
     mutated,
     TracedGraph,
 )
-from torch.mps._static_memory import StateBefore
 from torch.mps._traced_run import CapturedStep, EagerStep, TracedRun
 from torch.testing._internal.common_utils import run_tests, TestCase
 

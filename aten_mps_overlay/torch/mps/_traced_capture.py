@@ -22,13 +22,7 @@ from ._traced_graph import (
     TracedGraph,
     varies,
 )
-from ._traced_run import (
-    CapturedStep,
-    EagerStep,
-    keep_dense,
-    TracedRun,
-    Values,
-)
+from ._traced_run import CapturedStep, EagerStep, keep_dense, TracedRun, Values
 from .graphs import _PoolHandle, graph, MPSGraph
 
 

@@ -21,13 +21,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from torch.utils import _pytree as pytree
 
-from ._graphed_module import (
-    check_module,
-    check_plain,
-    describe,
-    name_of,
-    state_of,
-)
+from ._graphed_module import check_module, check_plain, describe, name_of, state_of
 from ._static_memory import (
     GraphPool,
     replay_of,

@@ -26,8 +26,8 @@ using at::mps::MPSCommandGraph;
 using at::mps::MPSCommandGraphPool;
 
 // A line of the program. Keeps the code alone: the frame, or its globals, would
-// keep the program's tensors. A CapturedTraceback keeps the code of all callers,
-// and Dynamo ties what it has compiled to such code.
+// keep the program's tensors. A CapturedTraceback keeps the code of all
+// callers, and Dynamo ties what it has compiled to such code.
 struct ProgramFrame final : c10::GatheredContext {
   ProgramFrame(PyCodeObject* code, int instruction)
       : code(code), instruction(instruction) {}
