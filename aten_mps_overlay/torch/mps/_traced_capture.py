@@ -165,8 +165,10 @@ class TracedCapture:
                 self.is_possible = False
                 self._note("the whole function", nodes[0], error)
                 raise _CantCapture from error
-            refused = node or self._find_refused(run, nodes, pool)
-            before.bring_back()
+            refused = node
+            if refused is None:
+                refused = self._find_refused(run, nodes, pool)
+                before.bring_back()
             for one in [refused] if refused else nodes:
                 self._eager_nodes.add(one)
                 self._eager_nodes.update(

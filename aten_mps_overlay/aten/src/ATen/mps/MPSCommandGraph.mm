@@ -250,8 +250,9 @@ c10::impl::GenericDict MPSCommandGraph::stats() const {
     add("buffer_bytes", ((id<MTLBuffer>)buffer).length);
   }
   add("pool_bytes", recording_ ? getIMPSAllocator()->getPoolSize(*pool_) : 0);
-  add("ready_replays", replay_ ? replay_->readyCount() : 0);
-  add("ready_bytes", replay_ ? replay_->readyCount() * replay_->stagingBytes() : 0);
+  const size_t ready = replay_ ? replay_->readyCount() : 0;
+  add("ready_replays", ready);
+  add("ready_bytes", ready > 0 ? ready * replay_->stagingBytes() : 0);
   stats.insert("why_not_ahead", replay_ ? replay_->whyNotAhead() : "");
   add("replays", replays_);
   return stats;

@@ -103,8 +103,8 @@ class MPSHostComputations {
     bool is_foreign = false;
     // what computed it, in words
     std::string reason;
-    // how many captured copies read it
-    size_t copies = 0;
+    // a captured copy reads it
+    bool is_copied = false;
     // existed before the block, which has read it on the host
     bool is_read = false;
     // existed before the block, which writes to it

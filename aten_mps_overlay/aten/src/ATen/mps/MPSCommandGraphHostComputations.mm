@@ -265,9 +265,9 @@ MPSHostInputs MPSHostComputations::takeInputs() {
     }
     if (given.is_read) {
       inputs.numbers.emplace_back(std::move(record));
-    } else if (!record.isGone() && (known->copies > 0 || known->is_read)) {
+    } else if (!record.isGone() && (known->is_copied || known->is_read)) {
       inputs.sources.push_back(std::move(record));
-    } else if (known->copies > 0) {
+    } else if (known->is_copied) {
       inputs.source_storages.push_back(std::move(record));
     }
   }
@@ -336,11 +336,11 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
   for (const auto& change : changes) {
     const bool may_be_outside = change.is_written && !change.is_temporary;
     auto& known = add(change.storage, may_be_outside ? Origin::OUTSIDE : Origin::CONSTANT);
-    if (change.is_written && (known.copies > 0 || known.is_read) && problem.empty()) {
+    if (change.is_written && (known.is_copied || known.is_read) && problem.empty()) {
       problem = c10::str(by,
                          " wrote to a CPU tensor",
                          place,
-                         known.copies > 0 ? " that the block had copied to the device" : " that the block had read",
+                         known.is_copied ? " that the block had copied to the device" : " that the block had read",
                          ", and a replay can't write to it again. ",
                          cure);
     }
@@ -367,7 +367,7 @@ std::string MPSHostComputations::useSource(const TensorBase& given) {
     return c10::str(
         known.reason, ", which the block copies to the device: a replay would copy the same values. ", cure);
   }
-  known.copies++;
+  known.is_copied = true;
   return "";
 }
 
@@ -376,7 +376,7 @@ std::string MPSHostComputations::endBlock() const {
   std::lock_guard lock(mutex_);
   for (const auto& [_, given] : given_) {
     const auto* known = find(given.record.storageImpl());
-    const bool is_used = known && known->origin == Origin::OUTSIDE && (known->copies > 0 || given.is_read);
+    const bool is_used = known && known->origin == Origin::OUTSIDE && (known->is_copied || given.is_read);
     if (is_used && known->is_foreign && isLeftToGraphs(given.record)) {
       return c10::str(
           "the block made a CPU tensor from memory of numpy or another library, and a replay would use the same values. ",

@@ -44,10 +44,10 @@ class MPSHostSource final : public MPSHostRefresh {
     return storage_;
   }
 
-  /// How many references each one keeps to the storage of `given`.
+ private:
+  // How many references each one keeps to the storage of `given`.
   static constexpr size_t storage_references = 2;
 
- private:
   c10::Storage storage_;
   const void* data_;
   size_t nbytes_;
