@@ -307,11 +307,11 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
   auto& gpu = Gpu::instance();
   {
     const auto held = gpu.lock();
-    _exception = exception;
-    if (exception && !_state->unreported_error) {
-      _state->unreported_error = exception;
+    _exception = std::move(exception);
+    if (_exception && !_state->unreported_error) {
+      _state->unreported_error = _exception;
     }
-    _status = exception ? MTLCommandBufferStatusError : MTLCommandBufferStatusCompleted;
+    _status = _exception ? MTLCommandBufferStatusError : MTLCommandBufferStatusCompleted;
     _state->order.pop_front();
     if (_finishedAtCommit && !_state->order.empty()) {
       // Another thread has committed behind this one, for the GPU to run.
@@ -346,12 +346,16 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
 - (void)callHandlers:(std::vector<MTLCommandBufferHandler>&)handlers {
   [self noteSeen];
   for (MTLCommandBufferHandler handler : handlers) {
+    std::exception_ptr failure;
     try {
       handler(self);
     } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
       const auto held = Gpu::instance().lock();
       if (!_state->unreported_error) {
-        _state->unreported_error = std::current_exception();
+        _state->unreported_error = std::move(failure);
       }
     }
     [handler release];

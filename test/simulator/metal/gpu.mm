@@ -164,7 +164,9 @@ void Gpu::execute(SimulatedCommandBuffer* buffer, std::unique_lock<std::mutex>& 
       failure = std::current_exception();
     }
     if (!blocked) {
-      [buffer finishWithException:failure];
+      // Whoever waits destroys the exception: no reference may stay here.
+      [buffer finishWithException:std::move(failure)];
+      random_delay();
     }
   }
   held.lock();
