@@ -54,6 +54,8 @@ struct MPSSubmission {
   const char* innermost_operator = nullptr;
   /// What a copy to the device reads.
   std::shared_ptr<MPSHostRefresh> host_source;
+  /// Why a graph can't have the block, or nullptr. The submitter raises it.
+  const char* problem = nullptr;
 };
 
 /// Names the innermost operator of what the rest of the block submits. In blocks that are part of a capture only.
@@ -109,9 +111,9 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   static bool records();
   /// Returns a retained stand-in for `encoder`.
   id<MTLComputeCommandEncoder> newRecordingEncoder(id<MTLComputeCommandEncoder> encoder);
-  /// Encodes the run as an executable and records it. Returns null, or why that is impossible: then nothing is encoded,
-  /// and the capture fails.
-  const char* recordGraphRun(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
+  /// Encodes the run as an executable and records it. If that is impossible, it returns false, and the submission
+  /// fails.
+  bool recordGraphRun(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
   void recordCopy(MPSCopyStep copy);
   void recordStep(MPSCommandStep step);
   MPSKernelStep& beginKernels() override;

@@ -22,6 +22,9 @@ static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 // The operators that this thread runs, the caller's first.
 static thread_local std::vector<const RecordFunction*> operators_now;
 
+// The submitter of the block that this thread runs, if the block is part of a capture.
+static thread_local MPSSubmission* running_submission = nullptr;
+
 // Only the thread that has the callback can remove it. On other threads observeInputs() does.
 static void removeObserver(CallbackHandle observer) {
   if (isObserved(observer)) {
@@ -390,17 +393,17 @@ id<MTLComputeCommandEncoder> MPSCommandGraphCapture::newRecordingEncoder(id<MTLC
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
 
-const char* MPSCommandGraphCapture::recordGraphRun(MPSStream* stream,
-                                                   MPSGraph* graph,
-                                                   NSDictionary* feeds,
-                                                   NSDictionary* targets) {
+bool MPSCommandGraphCapture::recordGraphRun(MPSStream* stream,
+                                            MPSGraph* graph,
+                                            NSDictionary* feeds,
+                                            NSDictionary* targets) {
   auto run = encodeAsExecutable(stream, graph, feeds, targets);
   if (run.problem) {
-    refuse(run.problem);
-  } else {
-    recordStep(std::move(run.step));
+    running_submission->problem = run.problem;
+    return false;
   }
-  return run.problem;
+  recordStep(std::move(run.step));
+  return true;
 }
 
 MPSKernelStep& MPSCommandGraphCapture::beginKernels() {
@@ -568,8 +571,6 @@ MPSActiveCapture active_capture;
 static thread_local int pauses = 0;
 // What this thread's copies to the device read, if that is a CPU tensor.
 static thread_local std::shared_ptr<MPSHostRefresh> host_source_now;
-// The submitter of the block that this thread runs, if the block is part of a capture.
-static thread_local MPSSubmission* running_submission = nullptr;
 
 bool isObserved(CallbackHandle observer) {
   const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
@@ -634,6 +635,9 @@ void dispatchInCapture(dispatch_queue_t queue, void (^block)()) {
   });
   if (exception) {
     std::rethrow_exception(exception);
+  }
+  if (of_this_thread.problem) {
+    assertNotCapturing(of_this_thread.problem + inOperator(), "Move the operator out of the capture.");
   }
 }
 
