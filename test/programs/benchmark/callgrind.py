@@ -41,10 +41,11 @@ def counted(name: str) -> Iterator[None]:
     dump(text)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] = {}) -> dict[str, Counts]:
+def run(command: Sequence[str], environment: Mapping[str, str] = {}, function: str = "") -> dict[str, Counts]:
     """Run a program under callgrind; return the counts of its main thread, by part and callgrind's name of the event.
 
     Of a part that is counted several times these are the least: the first pays for caches and memory that it fills.
+    With a function, its calls alone count. Callgrind counts some work of other threads as the main thread's.
     """
     if not shutil.which("valgrind"):
         raise RuntimeError("valgrind is missing: run `make setup`")
@@ -53,7 +54,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] = {}) -> dict[str
         compiler = ["clang-19", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library]
         subprocess.run(compiler, input=_SOURCE, text=True, check=True)
         valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes", "--dump-line=no"]
-        words = [*valgrind, *_CACHES, f"--callgrind-out-file={folder}/counts", *command]
+        only = [f"--toggle-collect={function}"] if function else []
+        words = [*valgrind, *_CACHES, *only, f"--callgrind-out-file={folder}/counts", *command]
         fixed = {_LIBRARY: library, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
         # malloc collects small pieces of memory now and then, which would count for the part that it happens in.
         fixed["GLIBC_TUNABLES"] = "glibc.malloc.mxfast=0"

@@ -73,10 +73,12 @@ def _words(file: str, *name: str) -> list[str]:
 _PATH = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "test/programs"), os.environ.get("PYTHONPATH", "")])}
 
 
-def _program(*name: str, simulator: str = "simulator", seed: str = "0") -> dict[str, callgrind.Counts]:
+def _program(
+    *name: str, simulator: str = "simulator", seed: str = "0", function: str = ""
+) -> dict[str, callgrind.Counts]:
     """The counts of a program of counted.py."""
     build = {"MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / simulator), "PYTHONHASHSEED": seed}
-    return callgrind.run(_words("counted.py", *name), _PATH | build)
+    return callgrind.run(_words("counted.py", *name), _PATH | build, function)
 
 
 def _alone(measure: Callable[[Device], float], **environment: str) -> Measure:
@@ -131,8 +133,10 @@ def _capture_over_eager(model: str) -> Measure:
 
 
 def _instructions_per_storage(_rows: Rows, _device: Device) -> Value:
-    counts = _program("checks")
-    return Value((counts["storages"]["Ir"] - counts["one storage"]["Ir"]) / counted.WATCHED)
+    counts = _program("checks", function="at::mps::MPSCommandGraphInputs::check*")
+    one, many = (counts[kind]["Ir"] for kind in ("one storage", "storages"))
+    assert one > counted.WATCHED, "the check has another name"
+    return Value((many - one) / counted.WATCHED)
 
 
 def _seconds(replay: Replay, device: Device, calls: int = 200) -> float:
