@@ -74,11 +74,11 @@ _PATH = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "test/programs"), os.en
 
 
 def _program(
-    *name: str, simulator: str = "simulator", seed: str = "0", function: str = ""
+    *name: str, simulator: str = "simulator", function: str = "", **environment: str
 ) -> dict[str, callgrind.Counts]:
     """The counts of a program of counted.py."""
-    build = {"MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / simulator), "PYTHONHASHSEED": seed}
-    return callgrind.run(_words("counted.py", *name), _PATH | build, function)
+    build = {"MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / simulator)}
+    return callgrind.run(_words("counted.py", *name), _PATH | build | environment, function)
 
 
 def _alone(measure: Callable[[Device], float], **environment: str) -> Measure:
@@ -109,7 +109,7 @@ def _operators() -> tuple[dict[str, callgrind.Counts], dict[str, callgrind.Count
 
 def _least_of_operators(simulator: str) -> dict[str, callgrind.Counts]:
     """The least of three processes. In each memory lies elsewhere, which changes some counts by a percent."""
-    first, *others = (_program("operators", simulator=simulator, seed=seed) for seed in "012")
+    first, *others = (_program("operators", simulator=simulator, PYTHONHASHSEED=seed) for seed in "012")
     return {
         name: {event: min(count, *(run[name].get(event, 0) for run in others)) for event, count in counts.items()}
         for name, counts in first.items()
