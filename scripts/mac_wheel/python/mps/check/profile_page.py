@@ -16,7 +16,7 @@ body { font: 14px/1.5 system-ui, sans-serif; margin: 1.5em; color: #222; backgro
 h1 { font-size: 1.2em } h2 { font-size: 1em; margin: 1.2em 0 .2em }
 .lane { position: relative; height: 28px; background: #f2f2f2; margin: 2px 0 }
 .lane span { position: absolute; top: 0; height: 100%; overflow: hidden; white-space: nowrap; font-size: 11px;
-  line-height: 28px; border-right: 1px solid #fff; background: #7aa6da }
+  line-height: 28px; background: #7aa6da }
 .lane span:nth-child(odd) { background: #a3c2e6 }
 .lane.gpu span { background: #e3a857 }
 .note { color: #666 }
@@ -49,7 +49,8 @@ def _watch(name: str, run: Callable[[], Any]) -> _Pass:
 
 def _lanes(one: _Pass, longest: float) -> str:
     def span(name: str, begin: float, end: float) -> str:
-        place = f"left: {100 * begin / longest:.3f}%; width: {100 * max(end - begin, longest / 2000) / longest:.3f}%"
+        width = max(end - begin, longest / 2000)
+        place = f"left: {100 * min(begin, longest - width) / longest:.3f}%; width: {100 * width / longest:.3f}%"
         title = html.escape(f"{name}: {(end - begin) * 1e3:.3f} ms", quote=True)
         return f'<span style="{place}" title="{title}">{html.escape(name)}</span>'
 
