@@ -363,6 +363,19 @@ class TestReplayMessages(MessageTestCase):
             and the graph would write to the old one, which nothing reads. Use zero_grad(set_to_none=False), call
             zero_grad() in the captured block, or capture again.""",
         )
+        layer.zero_grad()
+        graph = captured(lambda: (layer.zero_grad(), layer(self.x).sum().backward())[0])
+        layer.zero_grad()
+        layer(self.x).sum().backward()
+        self.assert_fails(
+            graph.replay,
+            """torch.mps graph replay: the .grad of the Float tensor of shape [2, 3] was replaced after the capture,
+            and the graph would write to the old one, which nothing reads. Set it to None before each replay, or capture
+            again.""",
+        )
+        layer.zero_grad()
+        graph.replay()
+        self.assertEqual(layer.weight.grad, self.x.sum(0).expand(2, 3))
 
     def test_changed_metadata(self):
         for change, words in (
@@ -479,8 +492,8 @@ class TestReplayMessages(MessageTestCase):
         weight.grad = self.x.clone()
         self.assert_fails(
             graph.replay,
-            """torch.mps graph replay: SGD.step() was captured without a backward pass, and the .grad of the parameter of
-            shape [2, 3] is not the tensor of the capture, as after zero_grad() and backward(). Call
+            """torch.mps graph replay: SGD.step() was captured without the backward pass of the parameter of shape [2, 3],
+            and its .grad is not that of the capture, as after zero_grad() and backward(). Call
             zero_grad(set_to_none=False), or capture the backward pass, too.""",
         )
         graph = captured(optimizer.step)

@@ -220,7 +220,7 @@ class TestOptimizers(TestCase):
                 RuntimeError,
                 "state of Adam was replaced or cleared"
                 if change == "state"
-                else r"Adam.step\(\) was captured without a backward pass.*shape \[4\]",
+                else r"Adam.step\(\) was captured without the backward pass.*shape \[4\]",
             ):
                 graph.replay()
         del kept
@@ -266,7 +266,7 @@ class TestOptimizers(TestCase):
         else:
             others = {"replaced": weights[1:], "added": weights, "removed": []}
             optimizer.param_groups[0]["params"] = others[change]
-        with self.assertRaisesRegex(RuntimeError, "got other parameters|the .grad of"):
+        with self.assertRaisesRegex(RuntimeError, "got other parameters|its .grad is"):
             graph.replay()
         self.assertEqual(y.cpu(), torch.full((4,), 2.0))
 
@@ -286,6 +286,65 @@ class TestOptimizers(TestCase):
         group["lr"] = np.float64(0.25)
         with self.assertRaisesRegex(RuntimeError, r"\['lr'\] of SGD was 0.5"):
             graph.replay()
+
+    def test_gradient_that_another_pass_makes(self):
+        """The block makes that of one parameter only. Eager's next step would update the other one, too."""
+        weights = [torch.nn.Parameter(torch.ones(4, device="mps")) for _ in range(2)]
+        optimizer = torch.optim.SGD(weights, lr=0.5)
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            weights[0].grad = None
+            (weights[0] * x).sum().backward()
+            optimizer.step()
+        x.fill_(2)
+        graph.replay()
+        self.assertEqual(weights[0].cpu(), torch.full((4,), -0.5), **EXACT)
+        (weights[1] * x).sum().backward()
+        with self.assertRaisesRegex(RuntimeError, "without the backward pass of"):
+            graph.replay()
+        self.assertEqual(weights[0].cpu(), torch.full((4,), -0.5), **EXACT)
+
+    @parametrize("has_gradient", [False, True])
+    def test_parameters_of_two_devices(self, has_gradient):
+        weights = [torch.nn.Parameter(torch.ones(4, device=d)) for d in ("mps", "cpu")]
+        optimizer = torch.optim.SGD(weights, lr=0.5)
+        gradient = weights[0].grad = torch.ones(4, device="mps")
+        graph = torch.mps.Graph()
+        if not has_gradient:
+            with torch.mps.graph(graph):
+                optimizer.step()
+            gradient.fill_(2)
+            graph.replay()
+            self.assertEqual(weights[0].cpu(), torch.full((4,), -0.5), **EXACT)
+        weights[1].grad = torch.ones(4)
+        with self.assertRaisesRegex(
+            RuntimeError,
+            "parameters of the MPS device and of others"
+            if has_gradient
+            else "without the backward pass of",
+        ):
+            if has_gradient:
+                with torch.mps.graph(graph):
+                    optimizer.step()
+            else:
+                graph.replay()
+        self.assertEqual(weights[1].detach(), torch.ones(4), **EXACT)
+
+    def test_way_out_of_steps_counted_on_the_host(self):
+        """Only options that the optimizer has are named."""
+        for kind, words in (
+            ("Adam", r"capturable=True \(or fused=True\), or call step\(\)"),
+            ("NAdam", r"capturable=True, or call step\(\)"),
+            ("Adafactor", r"same step\. Call step\(\)"),
+        ):
+            weight = torch.nn.Parameter(torch.ones(4, 4, device="mps"))
+            weight.grad = torch.ones_like(weight)
+            optimizer = getattr(torch.optim, kind)([weight])
+            optimizer.step()
+            with self.assertRaisesRegex(RuntimeError, words):
+                with torch.mps.graph_capture():
+                    optimizer.step()
 
     def test_parameters_on_the_cpu(self):
         """They are none of the graph's business."""

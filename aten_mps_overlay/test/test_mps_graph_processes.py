@@ -154,6 +154,7 @@ class TestThreads(GraphTestCase):
             with torch.mps.graph(graph):
                 y = torch.rand(64, device="mps", generator=generator)
             generator.manual_seed(10 + seed)
+            graph.register_generator_state(generator)
             cases.append((graph, y, lambda i: None))
         for seed, results in zip((11, 12), self.replay_together(*cases)):
             twin = torch.Generator(device="mps").manual_seed(seed)

@@ -3,6 +3,7 @@
 """Cases for torch.mps graphs after a change of state: a replay equals eager now, or raises."""
 
 import gc
+import io
 import unittest
 import warnings
 import weakref
@@ -405,7 +406,7 @@ class TestHostInputs(TestCase):
     def test_swapped_source_raises(self):
         host = numbers(8)
         graph, _ = captured(lambda: host.to(DEVICE))
-        with self.assertRaisesRegex(RuntimeError, "Cannot swap t1 because a graph"):
+        with self.assertRaisesRegex(RuntimeError, "Cannot swap t1 because .* a graph"):
             torch.utils.swap_tensors(host, numbers(8))
         graph.reset()
         torch.utils.swap_tensors(host, numbers(8))
@@ -446,6 +447,70 @@ class TestHostInputs(TestCase):
                 RuntimeError, "CPU tensor of shape .*capture again"
             ):
                 graph.replay()
+
+    def test_number_that_python_does_not_have(self):
+        """TorchScript keeps the buffer of a loaded module."""
+
+        class Scale(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("factor", torch.tensor(2.0))
+
+            def forward(self, x):
+                return x * self.factor
+
+            @torch.jit.export
+            def increase(self):
+                self.factor.add_(1)
+
+        file = io.BytesIO()
+        torch.jit.save(torch.jit.script(Scale()), file)
+        file.seek(0)
+        scale, x = torch.jit.load(file), numbers(4).to(DEVICE)
+        graph, y = captured(lambda: scale(x))
+        x.mul_(2)
+        y.zero_()
+        graph.replay()
+        self.assertEqual(y, x * 2)
+        scale.increase()
+        with self.assertRaisesRegex(RuntimeError, "holds 3 instead of 2"):
+            graph.replay()
+
+    @parametrize("make", [torch.arange, torch.zeros, torch.ones])
+    def test_source_that_the_block_makes(self, make):
+        """If the program keeps it, a replay copies it again, and raises if it is not what the block would make."""
+
+        def block():
+            host = make(3)
+            return host, host.to(DEVICE, torch.half), host.to(DEVICE)
+
+        graph, (host, *copies) = captured(block)
+        for y in copies:
+            y.fill_(99)
+        graph.replay()
+        self.assertEqual([y.float() for y in copies], [make(3).float()] * 2)
+        host.add_(9)
+        with self.assertRaisesRegex(RuntimeError, "made and copied .* was written to"):
+            graph.replay()
+
+    @parametrize("where", ["before", "inside"])
+    @parametrize("write", ["numpy", "apply"])
+    @parametrize("dtype", [torch.float, torch.half])
+    def test_source_changed_without_an_operator_raises(self, where, write, dtype):
+        outer = torch.zeros(3)
+
+        def block():
+            host, copies = torch.zeros(3) if where == "inside" else outer, []
+            for i in range(3):
+                if write == "numpy":
+                    host.numpy()[:] = i
+                else:
+                    host.apply_(lambda _, i=i: i)
+                copies.append(host.to(DEVICE, dtype))
+            return copies
+
+        with self.assertRaisesRegex(RuntimeError, "changed a CPU tensor without an op"):
+            captured(block)
 
     @parametrize("use", [*READS, *COPIES])
     @parametrize("check", [False, True])

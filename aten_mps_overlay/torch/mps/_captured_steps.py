@@ -18,8 +18,15 @@ def begin_step(optimizer: "Optimizer") -> "Optional[OptimizerStep]":
     """Return a note of a step that is part of a capture, or None outside of captures."""
     if torch.compiler.is_compiling() or not graphs.is_current_stream_capturing():
         return None
-    if not any(p.device.type == "mps" for p in _parameters_of(optimizer)):
+    parameters = list(_parameters_of(optimizer))
+    if not any(p.is_mps for p in parameters):
         return None
+    if not all(p.is_mps or p.grad is None for p in parameters):
+        raise RuntimeError(
+            f"torch.mps graph capture: {type(optimizer).__name__} has parameters of the MPS device and of others, and "
+            "replays would update only the first. Call step() outside of the capture, or give each device an "
+            "optimizer of its own."
+        )
     step = OptimizerStep(optimizer)
     counts = [v for (_, name), (v, _) in step.before.items() if name == "step"]
     if any(not isinstance(c, torch.Tensor) or c.is_cpu for c in counts) or any(
@@ -83,13 +90,13 @@ class OptimizerStep:
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for parameter, gradient in zip(_parameters_of(optimizer), self.gradients):
+        for parameter, gradient in self.gradients:
             now = parameter.grad
             if now is not gradient and _place_of(now) != _place_of(gradient):
                 raise RuntimeError(
-                    f"torch.mps graph replay: {name}.step() was captured without a backward pass, and the .grad of the "
-                    f"parameter of shape {list(parameter.shape)} is not the tensor of the capture, as after zero_grad() "
-                    "and backward(). Call zero_grad(set_to_none=False), or capture the backward pass, too."
+                    f"torch.mps graph replay: {name}.step() was captured without the backward pass of the parameter of "
+                    f"shape {list(parameter.shape)}, and its .grad is not that of the capture, as after zero_grad() and "
+                    "backward(). Call zero_grad(set_to_none=False), or capture the backward pass, too."
                 )
         for i, key, old, now in self._changed_numbers(optimizer):
             raise RuntimeError(
@@ -108,10 +115,13 @@ class OptimizerStep:
 
 
 def _refuse_count(optimizer: "Optimizer") -> NoReturn:
+    way = ""
+    if "capturable" in optimizer.defaults:
+        fused = " (or fused=True)" if "fused" in optimizer.defaults else ""
+        way = f"Construct the optimizer with capturable=True{fused}, or c"
     raise RuntimeError(
         f"torch.mps graph capture: {type(optimizer).__name__}.step() counts its steps on the host, and replays would "
-        "repeat the same step. Construct the optimizer with capturable=True (or fused=True), or call step() outside of "
-        "the capture."
+        f"repeat the same step. {way or 'C'}all step() outside of the capture."
     )
 
 
@@ -119,13 +129,13 @@ def _parameters_of(optimizer: "Optimizer") -> Iterator[torch.Tensor]:
     return itertools.chain.from_iterable(g["params"] for g in optimizer.param_groups)
 
 
-def _gradients_of(optimizer: "Optimizer") -> List[Optional[torch.Tensor]]:
-    """The gradients, unless the block made them. The graph keeps their memory, and notices a move."""
-    gradients = [p.grad for p in _parameters_of(optimizer)]
-    given = [g for g in gradients if g is not None]
-    if given and all(map(torch._C._mps_isAllocatedInCapture, given)):
-        return []
-    return gradients
+def _gradients_of(
+    optimizer: "Optimizer",
+) -> List[Tuple[torch.Tensor, Optional[torch.Tensor]]]:
+    """The parameters whose gradients the block did not make. The graph keeps their memory, and notices a move."""
+    gradients = ((p, p.grad) for p in _parameters_of(optimizer))
+    made = torch._C._mps_isAllocatedInCapture
+    return [(p, g) for p, g in gradients if g is None or not made(g)]
 
 
 def _place_of(gradient: Optional[torch.Tensor]) -> Any:
@@ -145,8 +155,6 @@ def _entries_of(
 ) -> Iterator[Tuple[Tuple[int, str], Tuple[Any, int]]]:
     """The tensors and numbers of the state, with the versions of those on the host."""
     for owner, entries in optimizer.state.items():
-        if isinstance(owner, torch.Tensor) and owner.device.type != "mps":
-            continue
         for name, value in (
             entries.items() if isinstance(entries, dict) else [("", entries)]
         ):

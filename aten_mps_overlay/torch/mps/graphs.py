@@ -324,11 +324,11 @@ class MPSGraph(torch._C._MPSGraph):
             self._run_hooks("replay_end")
 
     def register_generator_state(self, generator: torch.Generator) -> None:
-        r"""Check the argument and do nothing else. Programs for CUDA call this method.
+        r"""Keep a generator until :meth:`reset`, so that replays draw from it even if the program drops it.
 
-        A capture registers each generator when the block draws from it. Each replay draws the numbers that the
-        block would draw then, and leaves the generators in the same state as the block. Drawing from a generator
-        that was made in the block raises an error.
+        A capture finds the generators that the block draws from. Each replay draws the numbers that the block
+        would draw then, leaves the generators in the same state as the block, and raises if one is gone. Drawing
+        from a generator that was made in the block raises an error.
 
         Arguments:
             generator (torch.Generator): A generator of the MPS device.
@@ -340,6 +340,7 @@ class MPSGraph(torch._C._MPSGraph):
             raise TypeError(
                 f"torch.mps graph: register_generator_state() takes a generator of the MPS device, got {generator!r}."
             )
+        self._retained.append(generator)
 
     def reset(self) -> None:
         r"""Drop the recorded work and free its memory.

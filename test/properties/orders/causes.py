@@ -14,7 +14,7 @@ CAUSES = (
     # 35: optimizers
     r"torch\.mps graph replay: (param_groups\[\d+\]\['\w+'\] of|the state of) \w+ was",
     r"torch\.mps graph replay: \w+ got other parameters",
-    r"torch\.mps graph replay: \w+\.step\(\) was captured without a backward pass, and the \.grad",
+    r"torch\.mps graph replay: \w+\.step\(\) was captured without the backward pass of",
     r"torch\.mps graph capture: \w+\.step\(\) (counts its steps on the host|made its state)",
     # 4, 5, 36, 43: what a replay could not repeat
     r"torch\.mps graph capture: .*([Ee]vent|[Ss]tream|host read|on the CPU|generator)",

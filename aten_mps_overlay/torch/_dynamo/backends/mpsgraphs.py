@@ -41,34 +41,10 @@ from .registry import register_backend
 _Compiled = Callable[..., List[Any]]
 
 
-def _native_dropout(
-    input: torch.Tensor, p: float, train: Optional[bool]
-) -> Tuple[torch.Tensor, torch.Tensor]:
-    """What dropout runs on this device. In place of the mask there is the factor of each element."""
-    if train is False or p == 0:
-        return input.clone(), torch.ones_like(input)
-    if p == 1:
-        zeros = torch.zeros_like(input)
-        return input * zeros, zeros
-    noise = torch.bernoulli(torch.empty_like(input), 1 - p) / (1 - p)
-    return input * noise, noise
-
-
-def _native_dropout_backward(
-    grad_output: torch.Tensor, mask: torch.Tensor, scale: float
-) -> torch.Tensor:
-    # a mask that is not of _native_dropout
-    return (
-        grad_output * mask * scale if mask.dtype == torch.bool else grad_output * mask
-    )
-
-
 # Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there, or what
 # a program does that catches eager's error.
 _OWN: Dict[Any, Callable[..., Any]] = {
     torch.ops.aten.index_copy.default: index_copy,
-    torch.ops.aten.native_dropout.default: _native_dropout,
-    torch.ops.aten.native_dropout_backward.default: _native_dropout_backward,
 }
 
 
@@ -245,6 +221,7 @@ def _eager_operators() -> Iterator[None]:
     """Lets tracing keep operators whole, as eager runs them: their decompositions give other last bits."""
     aten = torch.ops.aten
     decomposed = (
+        aten.dropout,
         aten.softshrink,
         aten.upsample_bicubic2d,
         aten.upsample_linear1d,

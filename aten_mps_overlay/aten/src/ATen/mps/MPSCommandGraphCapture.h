@@ -53,7 +53,7 @@ struct MPSSubmission {
   const char* outermost_operator = nullptr;
   const char* innermost_operator = nullptr;
   /// What a copy to the device reads.
-  std::shared_ptr<MPSHostRefresh> host_source;
+  std::shared_ptr<MPSHostSource> host_source;
   /// Why a graph can't have the block, or nullptr. The submitter raises it.
   const char* problem = nullptr;
 };
@@ -68,7 +68,7 @@ std::string inOperator();
 bool isObserved(CallbackHandle observer);
 
 /// Tells what the calling thread's copies to the device read.
-void setHostSource(std::shared_ptr<MPSHostRefresh> source);
+void setHostSource(std::shared_ptr<MPSHostSource> source);
 
 /// Visits the tensors of an argument or result of an operator.
 template <typename Visitor>
@@ -202,6 +202,8 @@ class MPSCommandGraphCapture final : public MPSKernelRecorder {
   std::shared_ptr<MPSCommandGraphRecording> recording_;
   // bytes that no kernel has taken yet
   std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
+  // of the copies that the block does
+  std::vector<std::shared_ptr<MPSHostSource>> host_sources_;
   // the position of the step that takes the calls of the open compute encoder
   size_t open_kernels_ = 0;
   // in the recording's names

@@ -429,6 +429,10 @@ void MPSCommandGraphCapture::keepObject(id object) {
 
 void MPSCommandGraphCapture::recordCopy(MPSCopyStep copy) {
   if (const auto source = MPSSubmission::current().host_source) {
+    {
+      std::lock_guard lock(mutex_);
+      host_sources_.push_back(source);
+    }
     recordStep(MPSHostRefreshStep{source, copy.destination, copy.length, copy.destination_offset});
   } else {
     keepObject(copy.source.get());
@@ -482,11 +486,19 @@ void MPSCommandGraphCapture::refuseAt(const std::string& reason) {
 }
 
 // A CPU tensor that only the graph has holds the same values in each replay: they are given to the device once.
-static void keepConstants(MPSCommandGraphRecording& recording, id<MTLDevice> device) {
+static void keepConstants(MPSCommandGraphRecording& recording,
+                          const MPSHostComputations& computations,
+                          id<MTLDevice> device) {
   for (auto& step : recording.steps) {
     const auto* known = std::get_if<MPSHostRefreshStep>(&step);
     auto* source = known ? dynamic_cast<MPSHostSource*>(known->refresh.get()) : nullptr;
-    if (!source || !MPSHostSource::areOnlyOwnersOf(source->storage().getWeakStorageImpl().lock())) {
+    if (!source) {
+      continue;
+    }
+    if (!MPSHostSource::areOnlyOwnersOf(source->storage().getWeakStorageImpl().lock())) {
+      if (computations.isMadeInBlock(source->storage())) {
+        source->setMadeInBlock();
+      }
       continue;
     }
     const auto refresh = *known;
@@ -519,6 +531,13 @@ std::shared_ptr<const MPSCommandGraphRecording> MPSCommandGraphCapture::finish(b
   }
   auto& inputs = recording->inputs;
   refuseAt(host_computations_.endBlock());
+  for (const auto& source : std::exchange(host_sources_, {})) {
+    if (source->isChanged()) {
+      refuseAt(
+          "the block changed a CPU tensor without an operator, as through numpy, after it had copied the tensor to the "
+          "device, and a replay would copy the last values each time. Write with an operator, or before the capture");
+    }
+  }
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
   const auto changed = inputs.takeChanged();
   std::function<std::string()> refusal;
@@ -547,7 +566,7 @@ std::shared_ptr<const MPSCommandGraphRecording> MPSCommandGraphCapture::finish(b
   recording->host_inputs = host_computations_.takeInputs();
   recording->host_inputs.check_liveness = check_input_liveness_;
   @autoreleasepool {
-    keepConstants(*recording, getCurrentMPSStream()->device());
+    keepConstants(*recording, host_computations_, getCurrentMPSStream()->device());
     recording->executables = executablesOf(*recording);
   }
   return recording;
@@ -570,7 +589,7 @@ MPSActiveCapture active_capture;
 // How many pauses this thread is in.
 static thread_local int pauses = 0;
 // What this thread's copies to the device read, if that is a CPU tensor.
-static thread_local std::shared_ptr<MPSHostRefresh> host_source_now;
+static thread_local std::shared_ptr<MPSHostSource> host_source_now;
 
 bool isObserved(CallbackHandle observer) {
   const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
@@ -646,7 +665,7 @@ std::string inOperator() {
   return name ? std::string(", in ") + name : "";
 }
 
-void setHostSource(std::shared_ptr<MPSHostRefresh> source) {
+void setHostSource(std::shared_ptr<MPSHostSource> source) {
   host_source_now = std::move(source);
 }
 

@@ -66,8 +66,11 @@ void MPSWrittenGradients::check() const {
                 " tensor of shape ",
                 tensor->sizes(),
                 tensor->grad().defined() ? " was replaced" : " was set to None",
-                " after the capture, and the graph would write to the old one, which nothing reads. Use "
-                "zero_grad(set_to_none=False), call zero_grad() in the captured block, or capture again.");
+                " after the capture, and the graph would write to the old one, which nothing reads. ",
+                gradient.kind == Kind::MADE
+                    ? "Set it to None before each replay"
+                    : "Use zero_grad(set_to_none=False), call zero_grad() in the captured block",
+                ", or capture again.");
   }
 }
 

@@ -26,6 +26,8 @@ struct MPSHostAccess {
     bool is_written = false;
     // of the program, wrapped in a tensor
     bool is_number = false;
+    // C++ made it, and it may last, as a buffer of TorchScript does
+    bool may_last = false;
     // made inside of an operator that calls this one
     bool is_temporary = false;
     // an operator that this one calls is given it, too
@@ -83,6 +85,7 @@ class MPSHostComputations {
   std::string readInKernel(const TensorBase& tensor);
   /// A captured copy to the device reads the tensor.
   std::string useSource(const TensorBase& given);
+  bool isMadeInBlock(const c10::Storage& storage) const;
   /// The block has ended.
   std::string endBlock() const;
 

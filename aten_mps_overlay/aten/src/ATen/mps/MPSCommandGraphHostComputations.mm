@@ -116,6 +116,7 @@ MPSHostAccess::MPSHostAccess(const RecordFunction& function, MPSHostAccess* call
       Use use{WeakTensor(tensor.getIntrusivePtr()), tensor.storage().getWeakStorageImpl()};
       use.is_written = is_written;
       use.is_number = !is_written && isNumber(tensor);
+      use.may_last = use.is_number && !tensor.unsafeGetTensorImpl()->is_wrapped_number();
       use.is_temporary = is_temporary;
       uses.push_back(std::move(use));
     });
@@ -184,13 +185,15 @@ std::string MPSHostComputations::readValue(const MPSHostAccess::Use& use) {
 std::string MPSHostComputations::begin(const RecordFunction& function, const MPSHostAccess& access) {
   std::lock_guard lock(mutex_);
   for (const auto& use : access.uses) {
+    const auto* known = find(use.storage._unsafe_get_target());
+    const bool is_outside =
+        (!known && use.may_last) || (!use.is_number && (!known || known->origin == Origin::OUTSIDE));
     if (use.is_number) {
       add(use.storage, Origin::CONSTANT);
     }
-    const auto* known = find(use.storage._unsafe_get_target());
     const auto tensor = use.tensor.lock();
-    if (tensor && (!known || known->origin == Origin::OUTSIDE) && given_.count(tensor.get()) == 0) {
-      given_.emplace(tensor.get(), Given{MPSUsedTensor(TensorBase(tensor))});
+    if (tensor && is_outside && given_.count(tensor.get()) == 0) {
+      given_.emplace(tensor.get(), Given{MPSUsedTensor(TensorBase(tensor)), /*is_read=*/use.may_last});
       unnamed_.push_back(tensor.get());
     }
   }
@@ -260,7 +263,7 @@ MPSHostInputs MPSHostComputations::takeInputs() {
   for (auto& [_, given] : given_) {
     auto& record = given.record;
     const auto* known = find(record.storageImpl());
-    if (isLeftToGraphs(record) || !known || known->origin != Origin::OUTSIDE) {
+    if (isLeftToGraphs(record) || !known || (known->origin != Origin::OUTSIDE && !given.is_read)) {
       continue;
     }
     if (given.is_read) {
@@ -369,6 +372,12 @@ std::string MPSHostComputations::useSource(const TensorBase& given) {
   }
   known.is_copied = true;
   return "";
+}
+
+bool MPSHostComputations::isMadeInBlock(const c10::Storage& storage) const {
+  std::lock_guard lock(mutex_);
+  const auto* known = find(storage.unsafeGetStorageImpl());
+  return known && known->origin == Origin::CONSTANT;
 }
 
 // What only the graph has when the block ends, the block made.

@@ -36,6 +36,13 @@ class MPSHostSource final : public MPSHostRefresh {
   ~MPSHostSource() override;
   void check() const override;
   void write(void* bytes) override;
+  /// Whether the memory holds other values than when the block copied it.
+  bool isChanged() const;
+  /// The block made the tensor: eager would make it again, and not see what the
+  /// program writes to it.
+  void setMadeInBlock() {
+    is_made_in_block_ = true;
+  }
   /// Whether nothing but graphs has the storage any more.
   static bool areOnlyOwnersOf(
       const c10::intrusive_ptr<c10::StorageImpl>& storage);
@@ -47,6 +54,9 @@ class MPSHostSource final : public MPSHostRefresh {
  private:
   // How many references each one keeps to the storage of `given`.
   static constexpr size_t storage_references = 2;
+
+  void writeTo(void* bytes) const;
+  size_t hash() const;
 
   c10::Storage storage_;
   const void* data_;
@@ -62,6 +72,9 @@ class MPSHostSource final : public MPSHostRefresh {
   // to be copied as they are; 0 if the content must be converted or laid out
   // otherwise
   size_t plain_bytes_;
+  // of the values that the block copied
+  size_t hash_;
+  bool is_made_in_block_ = false;
 };
 
 /// True if nothing has the storage of the CPU tensor, or only graphs that copy

@@ -1,3 +1,4 @@
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSCommandGraphHostInputs.h>
 #include <ATen/record_function.h>
@@ -5,6 +6,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <sstream>
 #include <unordered_map>
@@ -43,7 +45,8 @@ MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
       dtype_(source.scalar_type()),
       is_conj_(source.is_conj()),
       is_neg_(source.is_neg()),
-      plain_bytes_(bytesIfPlain(given, source)) {
+      plain_bytes_(bytesIfPlain(given, source)),
+      hash_(hash()) {
   std::lock_guard lock(sources_mutex);
   sourcesOfStorages()[storage_.unsafeGetStorageImpl()]++;
 }
@@ -73,9 +76,34 @@ void MPSHostSource::check() const {
               " bytes in the capture and has ",
               storage_.nbytes(),
               " now. Write new values in place (copy_(), fill_(), ...) instead of resizing it, or capture again.");
+  TORCH_CHECK(
+      !is_made_in_block_ || !isChanged(),
+      "torch.mps graph replay: a ",
+      alias_.scalar_type(),
+      " CPU tensor of shape ",
+      alias_.sizes(),
+      " that the block made and copied to the device was written to after the capture, and eager mode would make "
+      "it again. Make it before the capture, or capture again.");
+}
+
+bool MPSHostSource::isChanged() const {
+  return storage_.data() != data_ || storage_.nbytes() < nbytes_ || hash() != hash_;
+}
+
+size_t MPSHostSource::hash() const {
+  if (plain_bytes_ > 0) {
+    return std::hash<std::string_view>()({static_cast<const char*>(alias_.const_data_ptr()), plain_bytes_});
+  }
+  std::string bytes(at::detail::computeStorageNbytes(sizes_, strides_, elementSize(dtype_)), '\0');
+  writeTo(bytes.data());
+  return std::hash<std::string>()(bytes);
 }
 
 void MPSHostSource::write(void* bytes) {
+  writeTo(bytes);
+}
+
+void MPSHostSource::writeTo(void* bytes) const {
   if (plain_bytes_ > 0) {
     // The bits are copied as stored. The device tensor has the conjugate or negative flag itself.
     std::memcpy(bytes, alias_.const_data_ptr(), plain_bytes_);
@@ -102,8 +130,13 @@ bool isLeftToGraphs(const MPSUsedTensor& tensor) {
 }
 
 bool MPSHostNumber::isChanged() const {
-  return was_.isChanged() ||
-      (!isLeftToGraphs(was_) && !was_.isStorageMoved() && was_.bytes() != c10::ArrayRef<char>(bytes_));
+  if (was_.isChanged()) {
+    return true;
+  }
+  // Another thread must not free the memory while it is compared.
+  const auto storage = was_.livingStorage();
+  return storage && !MPSHostSource::areOnlyOwnersOf(storage) && was_.isAt(*storage) &&
+      was_.bytes() != c10::ArrayRef<char>(bytes_);
 }
 
 static void writeValue(std::ostream& text, const char* bytes, ScalarType dtype) {

@@ -56,7 +56,7 @@ class DrawingAgain {
   const bool before_;
 };
 
-/// Draws again from the generator, which it keeps alive.
+/// Draws again from the generator.
 class RandomDraw final : public MPSHostRefresh {
  public:
   using Draw = std::function<void(MPSGeneratorImpl& generator, void* bytes)>;
@@ -66,17 +66,27 @@ class RandomDraw final : public MPSHostRefresh {
 
   void check() const override {
     // a replay inside the capture of another graph becomes part of that one
-    checkDrawable(*generator_.get<MPSGeneratorImpl>());
+    checkDrawable(*generator().get<MPSGeneratorImpl>());
   }
 
   void write(void* bytes) override {
-    std::lock_guard<std::mutex> lock(generator_.mutex());
+    auto living = generator();
+    std::lock_guard<std::mutex> lock(living.mutex());
     const DrawingAgain drawing;
-    draw_(*generator_.get<MPSGeneratorImpl>(), bytes);
+    draw_(*living.get<MPSGeneratorImpl>(), bytes);
   }
 
  private:
-  Generator generator_;
+  Generator generator() const {
+    const auto living = generator_.lock();
+    TORCH_CHECK(
+        living,
+        "torch.mps graph replay: a generator that the block drew from is gone: the program dropped it or replaced "
+        "it by a new one, and a replay would draw from the old one. Keep it, or capture again.");
+    return Generator(living);
+  }
+
+  const c10::weak_intrusive_ptr<c10::GeneratorImpl> generator_;
   const Draw draw_;
 };
 
