@@ -411,6 +411,15 @@ change_other_draws = _doing(
 )
 
 
+def _replace_generator(world: StateWorld, b: int) -> None:
+    world.box.__dict__["generator"] = torch.Generator(DEVICE).manual_seed(b)
+
+
+change_generator = _doing(
+    "generator = Generator().manual_seed({b})", _replace_generator, unless=lambda world: world.box.generator is None
+)
+
+
 # Captures that must raise
 
 _EVENTS: tuple[tuple[str, Callable[[torch.Event], Any]], ...] = (

@@ -52,7 +52,7 @@ _CHANGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("host", "number"), "numpy"),
     (("host",), "host_write host_data host_set host_swap host_resize host_t host_drop"),
     (("number",), "number_fill number_add number_data"),
-    (("draws",), "seed rng_state other_draws"),
+    (("draws",), "seed rng_state other_draws generator"),
     (TRAINED, "lr scheduler add_group"),
     (("sgd", "adam"), "weight_decay"),
     (("sgd",), "momentum"),
