@@ -146,7 +146,7 @@ class GraphStateWorld(StateWorld):
             autocast = self.flags.autocast and dtypes != {torch.float32}
             with self._under(replace(self.flags, grad=True, inference=False, autocast=autocast)):
                 (self.callable,) = entries.make_graphed(
-                    [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(SHAPE, 5).to(self.x.dtype)]
+                    [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(tuple(self.x.shape), 5).to(self.x.dtype)]
                 )
             self.block = lambda: flat(self.callable(self.x))
         elif self.use.entry == "compiled":
