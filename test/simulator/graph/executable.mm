@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 namespace mps_simulator::graph {
 
@@ -129,6 +130,8 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
   std::optional<OneThread::Use> use;
   if (!settings().shared_executables) {
     use.emplace(_life->one_thread, encode_method, "executable");
+    // Another thread that may use it meanwhile does so even where there are fewer processors than threads.
+    std::this_thread::yield();
   }
   check_count("inputs", _feeds.size(), inputsArray.count);
   auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);
