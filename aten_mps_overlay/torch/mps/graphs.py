@@ -340,7 +340,7 @@ class MPSGraph(torch._C._MPSGraph):
             raise TypeError(
                 f"torch.mps graph: register_generator_state() takes a generator of the MPS device, got {generator!r}."
             )
-        self._retained.append(generator)
+        self.retain_object(generator)
 
     def reset(self) -> None:
         r"""Drop the recorded work and free its memory.
