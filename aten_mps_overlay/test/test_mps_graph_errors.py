@@ -61,6 +61,30 @@ class MessageTestCase(TestCase):
 
 
 class TestCaptureMessages(MessageTestCase):
+    def test_write_without_an_operator(self):
+        host = torch.zeros(3)
+
+        def block():
+            host.to("mps")
+            host.numpy()[0] = 1
+
+        self.assert_refused(
+            block,
+            """torch.mps graph capture: the block changed a CPU tensor without an operator, as through numpy, after it had
+            copied the tensor to the device, and a replay would copy the last values each time. Write with an operator, or
+            before the capture. The capture was dropped.""",
+        )
+
+    def test_optimizer_of_two_devices(self):
+        weights = [torch.nn.Parameter(torch.ones(3, device=d)) for d in ("mps", "cpu")]
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        self.assert_refused(
+            torch.optim.SGD(weights).step,
+            """torch.mps graph capture: SGD has parameters of the MPS device and of others, and replays would update only
+            the first. Call step() outside of the capture, or give each device an optimizer of its own.""",
+        )
+
     def test_host_read(self):
         self.assert_refused(
             lambda: self.x.sum().item(),
@@ -350,6 +374,29 @@ class TestReplayMessages(MessageTestCase):
             FILE:LINE (test_input_that_is_gone), is gone: the program dropped it or replaced it by a new tensor, which a
             replay does not read. Write new values in place (copy_(), fill_(), ...), or capture again. If its values are to
             stay as they are, keep the tensor, or capture with check_input_liveness=False.""",
+        )
+
+    def test_generator_that_is_gone(self):
+        generator = torch.Generator(device="mps")
+        graph = captured(lambda: torch.rand(3, device="mps", generator=generator))
+        del generator
+        self.assert_fails(
+            graph.replay,
+            """torch.mps graph replay: a generator that the block drew from is gone: the program dropped it or replaced it
+            by a new one, and a replay would draw from the old one. Keep it, or capture again.""",
+        )
+
+    def test_source_that_the_block_made(self):
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            host = torch.zeros(3)
+            host.to("mps")
+        host.add_(1)
+        self.assert_fails(
+            graph.replay,
+            """torch.mps graph replay: a Float CPU tensor of shape [3] that the block made and copied to the device was
+            written to after the capture, and eager mode would make it again. Make it before the capture, or capture
+            again.""",
         )
 
     def test_replaced_gradient(self):
