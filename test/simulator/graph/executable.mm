@@ -131,7 +131,9 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
   if (!settings().shared_executables) {
     use.emplace(_life->one_thread, encode_method, "executable");
     // Another thread that may use it meanwhile does so even where there are fewer processors than threads.
-    std::this_thread::yield();
+    if (!settings().null_mode) {
+      std::this_thread::yield();
+    }
   }
   check_count("inputs", _feeds.size(), inputsArray.count);
   auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);
