@@ -115,13 +115,16 @@ class OptimizerStep:
 
 
 def _refuse_count(optimizer: "Optimizer") -> NoReturn:
-    way = ""
+    remedy = "Call step() outside of the capture."
     if "capturable" in optimizer.defaults:
         fused = " (or fused=True)" if "fused" in optimizer.defaults else ""
-        way = f"Construct the optimizer with capturable=True{fused}, or c"
+        remedy = (
+            f"Construct the optimizer with capturable=True{fused}, or call step() outside of "
+            "the capture."
+        )
     raise RuntimeError(
         f"torch.mps graph capture: {type(optimizer).__name__}.step() counts its steps on the host, and replays would "
-        f"repeat the same step. {way or 'C'}all step() outside of the capture."
+        f"repeat the same step. {remedy}"
     )
 
 

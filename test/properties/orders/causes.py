@@ -4,14 +4,14 @@ import re
 
 # What a message must say, with the contract's rule that lets it raise.
 CAUSES = (
-    # 11, 13, 32, 33: a tensor, or a number on the host, is not that of the capture
+    # 11, 13, 32, 33: a tensor, a number on the host, or a generator is not that of the capture
     r"torch\.mps graph replay: the (storage of a |\.grad of the )?\w+ (CPU )?tensor of shape",
     r"torch\.mps graph capture: the block changed the \w+ tensor of shape",
     r"If it is a graph of torch\.mps, drop or",
     r"torch\.compile\(backend='mpsgraphs'\): .* was traced with a parameter or buffer of shape",
+    r"torch\.mps graph replay: a generator that the block drew from is gone",
     # of torch: a thread calls a compiled function while another one traces
     r"using FX to symbolically trace a dynamo-optimized function",
-    r"torch\.mps graph replay: a generator that the block drew from is gone",
     # 35: optimizers
     r"torch\.mps graph replay: (param_groups\[\d+\]\['\w+'\] of|the state of) \w+ was",
     r"torch\.mps graph replay: \w+ got other parameters",
