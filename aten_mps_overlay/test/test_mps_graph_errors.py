@@ -378,7 +378,9 @@ class TestReplayMessages(MessageTestCase):
 
     def test_generator_that_is_gone(self):
         generator = torch.Generator(device="mps")
-        graph = captured(lambda: torch.rand(3, device="mps", generator=generator))
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            torch.rand(3, device="mps", generator=generator)
         del generator
         self.assert_fails(
             graph.replay,
