@@ -24,6 +24,8 @@ NAME = "summary"
 SIMULATED_MACOS = "15.2"
 _CPU_INFO = Path("/proc/cpuinfo")
 _GIB = 1 << 30
+# Of a failed test, at the end of a run.
+_MOST_LINES = 12
 
 
 @dataclass
@@ -83,6 +85,20 @@ def count_junit(path: Path, status: int) -> Count:
         else:
             count.passed += 1
     return _distrust(count, status)
+
+
+def failures_of(path: Path) -> list[str]:
+    """Tell what failed in a JUnit file, with the last lines of each traceback; nothing if there is no such file."""
+    try:
+        cases = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return []
+    told = []
+    for case in cases:
+        for problem in (*case.iter("failure"), *case.iter("error")):
+            lines = (problem.text or problem.get("message") or "").splitlines()[-_MOST_LINES:]
+            told.append("\n  ".join([f"{case.get('classname')}::{case.get('name')}", *lines]))
+    return told
 
 
 def count_totals(path: Path, status: int) -> Count:

@@ -20,6 +20,7 @@ from fork_tool.suites.reports import (
     Count,
     count_junit,
     count_totals,
+    failures_of,
     machine_sentence,
     Outcome,
     Summary,
@@ -187,6 +188,10 @@ def run_suites(
     for one in outcomes:
         line = f"{one.name:{width}}  {one.count.whole()} ({one.seconds:.0f} s)"
         say(line, style="red" if one.count.failed else "")
+    # The output of the suites, with the whole tracebacks, is long, and may have been cut off by whoever kept it.
+    for suite in chosen:
+        for failure in failures_of(project.layout.reports / f"{suite.file_name}.xml"):
+            say(f"failed, {suite.name}: {failure}", style="red")
     return sum((one.count for one in outcomes), Count())
 
 

@@ -265,6 +265,23 @@ def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyt
         runner_module.run_suites(applied.project, ["gone"], suites)
 
 
+def test_failures_are_told_at_the_end(
+    applied: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    applied.with_python()
+    lines = "".join(f"line {number}\n" for number in range(20))
+    report = (
+        f'<testsuites><testcase classname="T" name="a"><failure>{lines}E  1 != 2</failure></testcase>'
+        '<testcase classname="T" name="b"/><testcase classname="T" name="c"><error message="no device"/></testcase></testsuites>'
+    )
+    bad = suite("bad", f"import sys; open(sys.argv[1], 'w').write({report!r}); sys.exit(1)")
+    runner_module.run_suites(applied.project, [], (suite("good", "pass"), bad), everything=True)
+    said = capsys.readouterr().out.partition("bad   0 passed")[2]
+    assert "failed, bad: T::a\n" in said and "E  1 != 2" in said and "line 9" in said and "line 8" not in said
+    assert "failed, bad: T::c\n  no device" in said and "T::b" not in said
+
+
 @pytest.mark.parametrize(
     ("operators", "changed", "failed", "said"),
     [
