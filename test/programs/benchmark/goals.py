@@ -108,8 +108,8 @@ def _operators() -> tuple[dict[str, callgrind.Counts], dict[str, callgrind.Count
 
 
 def _least_of_operators(simulator: str) -> dict[str, callgrind.Counts]:
-    """The least of three processes. In each memory lies elsewhere, which changes some counts by a percent."""
-    first, *others = (_program("operators", simulator=simulator, PYTHONHASHSEED=seed) for seed in "012")
+    """The least of five processes. In each memory lies elsewhere, which changes some counts by a percent."""
+    first, *others = (_program("operators", simulator=simulator, PYTHONHASHSEED=seed) for seed in "01234")
     return {
         name: {event: min(count, *(run[name].get(event, 0) for run in others)) for event, count in counts.items()}
         for name, counts in first.items()
