@@ -67,14 +67,18 @@ def title_of(column: str) -> str:
     return column.replace("_", " ")
 
 
+def cases_of(path: Path) -> list[ElementTree.Element]:
+    """The tests of a JUnit file; none if it is missing or was not written to its end."""
+    try:
+        return list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return []
+
+
 def count_junit(path: Path, status: int) -> Count:
     """Count a JUnit file; a run that ended badly without saying why is a failure."""
     count = Count()
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (OSError, ElementTree.ParseError):
-        return Count(failed=1)
-    for case in root.iter("testcase"):
+    for case in cases_of(path):
         skip = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             count.failed += 1
@@ -88,13 +92,9 @@ def count_junit(path: Path, status: int) -> Count:
 
 
 def failures_of(path: Path) -> list[str]:
-    """Tell what failed in a JUnit file, with the last lines of each traceback; nothing if there is no such file."""
-    try:
-        cases = list(ElementTree.parse(path).iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return []
+    """Tell what failed in a JUnit file, with the last lines of each traceback."""
     told = []
-    for case in cases:
+    for case in cases_of(path):
         for problem in (*case.iter("failure"), *case.iter("error")):
             lines = (problem.text or problem.get("message") or "").splitlines()[-_MOST_LINES:]
             told.append("\n  ".join([f"{case.get('classname')}::{case.get('name')}", *lines]))

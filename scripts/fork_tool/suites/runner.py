@@ -189,9 +189,11 @@ def run_suites(
         line = f"{one.name:{width}}  {one.count.whole()} ({one.seconds:.0f} s)"
         say(line, style="red" if one.count.failed else "")
     # The output of the suites, with the whole tracebacks, is long, and may have been cut off by whoever kept it.
-    for suite in chosen:
-        for failure in failures_of(project.layout.reports / f"{suite.file_name}.xml"):
-            say(f"failed, {suite.name}: {failure}", style="red")
+    for suite, one in zip(chosen, outcomes):
+        # The report of a suite whose files are missing is that of an earlier run.
+        if one.count.failed and not suite.missing(project.layout.root):
+            for failure in failures_of(project.layout.reports / f"{suite.file_name}.xml"):
+                say(f"failed, {suite.name}: {failure}", style="red")
     return sum((one.count for one in outcomes), Count())
 
 

@@ -276,10 +276,14 @@ def test_failures_are_told_at_the_end(
         '<testcase classname="T" name="b"/><testcase classname="T" name="c"><error message="no device"/></testcase></testsuites>'
     )
     bad = suite("bad", f"import sys; open(sys.argv[1], 'w').write({report!r}); sys.exit(1)")
-    runner_module.run_suites(applied.project, [], (suite("good", "pass"), bad), everything=True)
+    gone = Suite("gone", ("-m", "pytest", "test/nothing"))
+    applied.layout.reports.mkdir(parents=True)
+    (applied.layout.reports / "gone.xml").write_text(report)
+    runner_module.run_suites(applied.project, [], (suite("good", "pass"), bad, gone), everything=True)
     said = capsys.readouterr().out.partition("bad   0 passed")[2]
     assert "failed, bad: T::a\n" in said and "E  1 != 2" in said and "line 9" in said and "line 8" not in said
     assert "failed, bad: T::c\n  no device" in said and "T::b" not in said
+    assert "failed, gone" not in said
 
 
 @pytest.mark.parametrize(

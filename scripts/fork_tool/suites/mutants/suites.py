@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove
@@ -15,6 +14,7 @@ from fork_tool.paths import Layout
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants.patch import MutantSuite
 from fork_tool.suites.mutants.place import MutantPlace
+from fork_tool.suites.reports import cases_of
 from fork_tool.suites.simulator import device_command, program_environment
 from fork_tool.suites.suite import JUNIT, load_suites, PYTEST, Suite, UPSTREAM_STYLE
 
@@ -139,11 +139,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 def _first_failure(report: Path) -> str:
     """The first test that failed; empty when there is none, as when a file of tests could not be read."""
-    try:
-        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return ""
-    for case in cases:
+    for case in cases_of(report):
         error = case.find("error")
         if error is not None and error.get("message") == "collection failure":
             return ""
